@@ -67,12 +67,12 @@ Error UnreachableError(const CheckpointId& id, const KeptRow& row, const Holders
   std::string text = "checkpoint " + ToString(id) + " is on executor " + row.executor + ", in " +
                      row.checkpoint.path + ", and that executor ";
   if (!holders.known) {
-    text += "is no longer known: copy the folder by hand";
+    text += "is no longer known; copy the folder by hand";
   } else if (holders.lost) {
-    text += "is lost since " + FormatTime(*holders.lost) +
-            ": start it again on the same data folder, or copy the folder by hand";
+    text += "has been lost since " + FormatTime(*holders.lost) +
+            "; start it again on the same data folder, or copy the folder by hand";
   } else {
-    text += "is not connected: start it again on the same data folder, then try again";
+    text += "is not connected; start it again on the same data folder, then try again";
   }
   return {ErrorCode::kUnavailable, std::move(text)};
 }
@@ -94,7 +94,7 @@ Result<Backend::CheckpointPiece> CheckpointSource::Read(const CheckpointId& id,
   if (row->executor.empty() || name.empty() || !checkpoints::NameFault(name).empty())
     return Error{ErrorCode::kUnavailable,
                  "checkpoint " + ToString(id) +
-                     " was reported by an external program, so the server cannot read it: read " +
+                     " was reported by an external program, so the server cannot read it; read " +
                      row->checkpoint.path + " directly"};
 
   Holders holders;

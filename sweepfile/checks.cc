@@ -25,7 +25,7 @@ Spot KeyIn(const Spot& spot, std::string_view name) {
 // Compiles a regular expression; null, with a fault, if it is invalid.
 std::unique_ptr<RE2> ReadPattern(const Spot& spot, const std::string& text, Faults& faults) {
   if (text.size() > kMaxPatternBytes) {
-    faults.AtValue(spot, "longer than " + std::to_string(kMaxPatternBytes) + " bytes");
+    faults.AtValue(spot, "longer than " + std::to_string(kMaxPatternBytes) + " bytes; shorten it");
     return nullptr;
   }
   RE2::Options options;
@@ -33,7 +33,7 @@ std::unique_ptr<RE2> ReadPattern(const Spot& spot, const std::string& text, Faul
   options.set_max_mem(kMaxPatternMemory);
   auto pattern = std::make_unique<RE2>(text, options);
   if (pattern->ok()) return pattern;
-  faults.AtValue(spot, "is no regular expression in the syntax of RE2: " + pattern->error());
+  faults.AtValue(spot, "is not a valid regular expression (RE2): " + pattern->error());
   return nullptr;
 }
 
@@ -42,7 +42,8 @@ std::unique_ptr<RE2> ReadPattern(const Spot& spot, const std::string& text, Faul
 void CheckElement(const std::vector<Constraint>& constraints, const Spot& spot, Faults& faults) {
   const auto& [metric, min, max] = constraints.back();
   if (min && max && *min > *max)
-    faults.AtValue(KeyIn(spot, "max"), FormatReal(*max) + " is below min " + FormatReal(*min));
+    faults.AtValue(KeyIn(spot, "max"), FormatReal(*max) + " is below min " + FormatReal(*min) +
+                                           "; swap them or raise max");
 }
 
 void CheckElement(const std::vector<Threshold>& thresholds, const Spot& spot, Faults& faults) {
@@ -50,7 +51,8 @@ void CheckElement(const std::vector<Threshold>& thresholds, const Spot& spot, Fa
   if (threshold.at_least && threshold.at_most && *threshold.at_least <= *threshold.at_most)
     faults.AtValue(KeyIn(spot, "at_least"),
                    FormatReal(*threshold.at_least) + " is not above at_most " +
-                       FormatReal(*threshold.at_most) + ", so every value would end the trial");
+                       FormatReal(*threshold.at_most) +
+                       ", so every value would end the trial; raise at_least or lower at_most");
 }
 
 void CheckElement(const std::vector<LogPolicy>& policies, const Spot& spot, Faults& faults) {
@@ -58,7 +60,8 @@ void CheckElement(const std::vector<LogPolicy>& policies, const Spot& spot, Faul
   const Spot pattern = KeyIn(spot, "pattern");
   if (text.empty() || ReadPattern(pattern, text, faults) == nullptr) return;  // told already
   if (std::ranges::count(policies, text, &LogPolicy::pattern) > 1)
-    faults.AtValue(pattern, "stands here twice; the first one would count");
+    faults.AtValue(pattern,
+                   "is listed twice, and only the first entry has an effect; remove one of them");
 }
 
 void CompletePlateau(const Spot& spot, SweepSpec& spec, Faults& faults) {
@@ -68,15 +71,14 @@ void CompletePlateau(const Spot& spot, SweepSpec& spec, Faults& faults) {
   if (metric.node == nullptr) plateau.metric.metric = spec.objective().metric;
   if (metric.node != nullptr) CheckName(metric, plateau.metric.metric, faults);
   if (plateau.std && plateau.patience < 2)
-    faults.AtValue(KeyIn(spot, "patience"), "one value has no deviation; with std, give 2 or more");
+    faults.AtValue(KeyIn(spot, "patience"),
+                   "must be 2 or more if std is given, because one value has no deviation");
   if (mode.node != nullptr) return;
   const auto known = std::ranges::find(spec.objectives, plateau.metric.metric, &Objective::metric);
   plateau.metric.mode = known != spec.objectives.end() ? known->mode : Mode::kMin;
   if (known == spec.objectives.end() && !plateau.std)
     faults.AtValue(metric,
-                   plateau.metric.metric +
-                       " is not a metric of the sweep; give mode, to say whether smaller or "
-                       "larger is better");
+                   plateau.metric.metric + " is not a metric of the sweep; add mode, min or max");
 }
 
 void CheckReportPattern(const Spot& spot, const SweepSpec& spec, Faults& faults) {
@@ -89,13 +91,13 @@ void CheckReportPattern(const Spot& spot, const SweepSpec& spec, Faults& faults)
     const bool is_step = metric == "step";
     if (metric.empty() || (groups.contains(metric) && !is_step)) continue;
     const bool can_be = RE2::FullMatch(metric, R"([\pL\pN_]+)") && !is_step;
-    faults.AtValue(
-        spot, can_be
-                  ? "has no group (?P<" + metric + ">…) for the metric " + metric +
-                        (names.empty() ? "; it has none with a name" : "; it has " + names)
-                  : "the metric " + metric +
-                        " cannot be the name of a group, which consists of letters, digits and _ "
-                        "and is not step; rename the metric");
+    faults.AtValue(spot,
+                   can_be ? "has no group (?P<" + metric + ">…) for the metric " + metric +
+                                (names.empty() ? "; add it"
+                                               : "; add it, or rename one of its groups: " + names)
+                          : "the metric " + metric +
+                                " cannot be the name of a group; rename the metric, with only "
+                                "letters, digits and _, and not step");
   }
 }
 

@@ -242,12 +242,12 @@ Result<Value> ValueFromJson(const Json& json) {
     default:
       break;
   }
-  return Corrupt("expected a boolean, a number or a text, found " +
+  return Corrupt("expected a boolean, a number or text, found " +
                  json.dump(-1, ' ', false, kReplaceInvalid));
 }
 
 Result<Config> ConfigFromJson(const Json& json) {
-  if (!json.is_object()) return Corrupt("a configuration is no JSON object");
+  if (!json.is_object()) return Corrupt("expected a configuration as a JSON object");
   Config config;
   for (const auto& [name, member] : json.items()) {
     Result<Value> value = ValueFromJson(member);
@@ -258,7 +258,7 @@ Result<Config> ConfigFromJson(const Json& json) {
 }
 
 Result<Metrics> MetricsFromJson(const Json& json) {
-  if (!json.is_object()) return Corrupt("metrics are no JSON object");
+  if (!json.is_object()) return Corrupt("expected metrics as a JSON object");
   Metrics metrics;
   for (const auto& [name, member] : json.items()) {
     const Result<double> value = RealFromJson(member);
@@ -293,7 +293,7 @@ Json ToJson(const Requirements& required) {
 }
 
 Result<SweepSpec> SpecFromJson(const Json& json) {
-  if (!json.is_object()) return Corrupt("spec of a sweep: no JSON object");
+  if (!json.is_object()) return Corrupt("spec of a sweep: expected a JSON object");
   const Node root = ToNode(json);
   std::vector<Fault> found;
   Faults faults(found);
@@ -303,7 +303,7 @@ Result<SweepSpec> SpecFromJson(const Json& json) {
   // The space may have been edited since, so the points are not checked against it.
   const auto points = json.find("initial_points");
   if (points != json.end() && !points->is_array())
-    return Corrupt("spec of a sweep: initial_points are no list");
+    return Corrupt("spec of a sweep: initial_points: expected a list");
   for (size_t i = 0; points != json.end() && i < points->size(); ++i) {
     Result<Config> config = ConfigFromJson((*points)[i]);
     if (!config.ok()) return Corrupt("spec of a sweep: initial_points: " + config.error().message);

@@ -75,7 +75,8 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) Refuse(At(mark), "an alias inside what it stands for");
+    if (found == anchors_.end())
+      Refuse(At(mark), "the alias is inside the value that it refers to; write the value out");
     Take(found->second, At(mark));
     if (stack_.size() + Depth(found->second) > kMaxDepth) RefuseDepth(At(mark));
     Finish(found->second);
@@ -109,7 +110,8 @@ class TreeBuilder final : public YAML::EventHandler {
     throw Refused{Here(), mark, std::move(message)};
   }
   [[noreturn]] void RefuseDepth(Mark mark) const {
-    Refuse(mark, "lists and maps are nested more than " + std::to_string(kMaxDepth) + " deep");
+    Refuse(mark, "lists and maps are nested too deeply; at most " + std::to_string(kMaxDepth) +
+                     " levels are allowed");
   }
 
   Mark At(const YAML::Mark& mark) { return lines_.AtByte(mark.line, mark.column); }
@@ -129,7 +131,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void CheckTag(const std::string& tag, std::string_view implied, Mark mark) {
     if (tag.empty() || tag == "?" || tag == "!" || tag == implied) return;
     if (faults_.full()) return faults_.AddUnlisted();
-    faults_.Add(Here(), mark, "tags such as " + tag + " mean nothing here; remove it");
+    faults_.Add(Here(), mark, "the YAML tag " + tag + " is not supported; remove it");
   }
 
   void Open(Node node, YAML::anchor_t anchor) {
@@ -150,7 +152,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (size_.nodes > kMaxNodes) Refuse(mark, "more than " + std::to_string(kMaxNodes) + " values");
     if (size_.text_bytes > kMaxTextBytes)
       Refuse(mark, "more than " + std::to_string(kMaxTextBytes) +
-                       " bytes, once aliases are replaced by what they stand for");
+                       " bytes after aliases are replaced by their values");
   }
 
   // Keeps the node for aliases of its anchor.
@@ -176,9 +178,11 @@ class TreeBuilder final : public YAML::EventHandler {
     if (parent.node.kind == Node::Kind::kList) {
       parent.node.items.push_back(std::move(node));
     } else if (!parent.has_key) {
-      if (node.kind != Node::Kind::kScalar) Refuse(node.mark, "a key must be text");
+      if (node.kind != Node::Kind::kScalar)
+        Refuse(node.mark, "a key must be text, not a list or a map");
       if (node.text.size() > kMaxKeyBytes)
-        Refuse(node.mark, "a key has at most " + std::to_string(kMaxKeyBytes) + " bytes");
+        Refuse(node.mark,
+               "a key is longer than " + std::to_string(kMaxKeyBytes) + " bytes; shorten it");
       parent.has_key = true;
       parent.key = std::move(node.text);
       parent.key_mark = node.mark;
@@ -194,9 +198,9 @@ class TreeBuilder final : public YAML::EventHandler {
     } else if (faults_.full()) {
       faults_.AddUnlisted();
     } else {
-      faults_.Add(Here(), parent.key_mark,
-                  "this key is already there, in line " + std::to_string(first->second) +
-                      "; remove one of them");
+      faults_.Add(
+          Here(), parent.key_mark,
+          "this key is already in line " + std::to_string(first->second) + "; remove one of them");
     }
     parent.has_key = false;
   }
@@ -220,7 +224,7 @@ Document ReadYaml(std::string_view text, Lines& lines) {
   if (parser.HandleNextDocument(builder)) {
     const auto second = builder.TakeRoot();
     faults.Add({}, second ? second->mark : Mark{},
-               "a second document; a sweep file holds one sweep");
+               "a second YAML document begins here; write each sweep to its own file");
   }
   document.unlisted = faults.unlisted();
   return document;
@@ -288,7 +292,7 @@ Document ReadDocument(std::string_view text) {
   if (text.size() > kMaxFileBytes)
     return Unreadable({}, {},
                       "the file has " + std::to_string(text.size()) + " bytes; at most " +
-                          std::to_string(kMaxFileBytes) + " are read");
+                          std::to_string(kMaxFileBytes) + " are allowed");
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
     text.remove_prefix(kByteOrderMark.size());
   }
@@ -315,8 +319,7 @@ Document ReadDocument(std::string_view text) {
         error.mark.is_null() ? Mark{} : lines.AtByte(error.mark.line, error.mark.column);
     const bool tabs = !error.mark.is_null() && IsIndentedByTabs(text, error.mark.line);
     return Unreadable(
-        {}, mark,
-        "not YAML: " + error.msg + (tabs ? "; YAML is indented by spaces, never by tabs" : ""));
+        {}, mark, "not YAML: " + error.msg + (tabs ? "; indent with spaces, not with tabs" : ""));
   }
 }
 

@@ -46,8 +46,8 @@ void Faults::Close() {
   Fault& last = out_.back();
   last = {.path = "",
           .pointer = "",
-          .message = "and " + std::to_string(more) +
-                     " more faults, which are not listed; mend these first",
+          .message =
+              "and " + std::to_string(more) + " more errors, which are not listed; fix these first",
           .suggestion = "",
           .line = last.line,
           .column = last.column};

@@ -21,7 +21,8 @@ void ReadLabelValue(const Spot& spot, std::set<std::string>& values, Faults& fau
   if (!text) return;
   if (const Status checked = CheckLabelValue(*text); !checked.ok())
     return faults.AtValue(spot, checked.error().message);
-  if (!values.insert(*text).second) faults.AtValue(spot, *text + " stands here twice");
+  if (!values.insert(*text).second)
+    faults.AtValue(spot, *text + " is listed twice; remove one of them");
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ void ReadItems(const Key& key, const Spot& spot, std::vector<SweepId>& sweeps, F
     if (!id.ok()) {
       faults.AtValue(item, id.error().message);
     } else if (std::ranges::count(sweeps, *id) > 0) {
-      faults.AtValue(item, *text + " stands here twice");
+      faults.AtValue(item, *text + " is listed twice; remove one of them");
     } else {
       sweeps.push_back(*id);
     }

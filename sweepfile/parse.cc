@@ -40,7 +40,8 @@ class Completion {
     if (!file.Given("name")) spec_.name = DefaultName(options_);
     CheckName(file.spot("name"), spec_.name, faults_);
     for (size_t i = 0; i < spec_.tags.size(); ++i) {
-      if (spec_.tags[i].empty()) faults_.AtValue(Item(file.spot("tags"), i), "is empty");
+      if (spec_.tags[i].empty())
+        faults_.AtValue(Item(file.spot("tags"), i), "is empty; write a tag or remove it");
     }
     CheckName(reader_.section("scheduler").spot("time_attr"), spec_.time_attr, faults_);
     ReadPoints(file.spot("initial_points"));
@@ -73,14 +74,13 @@ class Completion {
     GangSpec& gang = spec_.gang;
     const Fields& resources = reader_.section("resources");
     if (gang.gpu_percent < 100 && gang.workers > 1)
-      faults_.AtValue(
-          resources.spot("gpus_per_worker"),
-          "a share of a GPU is for trials with one worker, since ranks of one gang need "
-          "a GPU each; give workers: 1, or whole GPUs");
+      faults_.AtValue(resources.spot("gpus_per_worker"),
+                      "only a trial with one worker can use a share of a GPU; set workers to 1, or "
+                      "give whole GPUs");
     if (gang.min_workers > gang.workers)
-      faults_.AtValue(
-          resources.spot("min_workers"),
-          std::to_string(gang.min_workers) + " is above workers " + std::to_string(gang.workers));
+      faults_.AtValue(resources.spot("min_workers"),
+                      std::to_string(gang.min_workers) + " is above workers " +
+                          std::to_string(gang.workers) + "; lower it or raise workers");
     // The gang always has all workers, so min_workers has no effect.
     if (gang.min_workers == gang.workers) gang.min_workers = 0;
     if (gang.min_workers > 0) return;
@@ -101,8 +101,7 @@ class Completion {
       if (!key.of_program || !fields.Given(key.name)) continue;
       const Spot& spot = fields.spot(key.name);
       faults_.Add(spot.place, spot.mark,
-                  "is about the program that runs, and the file has no command; name the program "
-                  "in command, or remove this");
+                  "applies only to a program that Attune runs; add command, or remove this key");
     }
   }
 
@@ -227,8 +226,8 @@ Parsed ParseDocument(Document document, const ParseOptions& options) {
   } else if (parsed.faults.empty()) {
     const bool empty = !document.root || document.root->kind == Node::Kind::kNull;
     faults.Add({}, empty ? Mark{} : document.root->mark,
-               empty ? "the file is empty; a sweep needs metric and parameters, and command where "
-                       "Attune is to run a program"
+               empty ? "the file is empty; add metric, parameters and, if Attune should run a "
+                       "program, command"
                      : "expected a map of keys such as command, metric and parameters, found " +
                            Describe(*document.root));
   }

@@ -106,20 +106,19 @@ Parsed PatchSweep(const SweepSpec& spec, std::string_view patch, const ParseOpti
   parsed.faults = std::move(changes.faults);
   Faults faults(parsed.faults, changes.unlisted);
   if (parsed.faults.empty() && (!changes.root || changes.root->kind != Node::Kind::kMap))
-    faults.Add({}, {}, "expected a map of what changes, such as {stop: {max_trials: 40}}");
+    faults.Add({}, {}, "expected a map of changes, such as {stop: {max_trials: 40}}");
   faults.Close();
   if (!parsed.faults.empty()) return parsed;
   if (const MapEntry* points = changes.root->Find("initial_points")) {
     faults.Add(Place().Key("initial_points"), points->mark,
-               "cannot change once the sweep has begun; enqueue trials instead");
+               "cannot change after the sweep has started; enqueue trials instead");
     return parsed;
   }
   const MapEntry* name = changes.root->Find("name");
   if (name != nullptr && name->value.kind == Node::Kind::kNull) {
     faults.Add(
         Place().Key("name"), name->mark,
-        "cannot be taken away, since the file that would name the sweep is not known any more; "
-        "give another");
+        "cannot be removed, because the server does not know the file's name; set another name");
     return parsed;
   }
   // Points that were tried may lie outside the current ranges.
@@ -127,7 +126,8 @@ Parsed PatchSweep(const SweepSpec& spec, std::string_view patch, const ParseOpti
   json.erase("initial_points");
   Document whole = ReadDocument(json.dump());
   if (!whole.root || !whole.faults.empty()) {
-    faults.Add({}, {}, "the sweep file with every default is too long to be edited");
+    faults.Add({}, {},
+               "the sweep file with all defaults is too long to edit; create a new sweep instead");
     return parsed;
   }
   KeepOptions(*changes.root, *options.algorithms, *whole.root);

@@ -40,15 +40,14 @@ void CompleteCommand(const Spot& spot, const ParseOptions& options, Program& pro
   std::string& executable = program.command.front();
   const Spot first = Item(spot, 0);
   if (executable.find("${") != executable.npos) {
-    faults.AtValue(first, "the program itself cannot be a placeholder; name one");
+    faults.AtValue(first, "the program itself cannot be a placeholder; write its name");
     return;
   }
   if (executable.find('/') == executable.npos) return;  // the executor searches PATH
   if (!IsAbsolute(executable)) {
     if (options.directory.empty()) {
-      faults.AtValue(first,
-                     "a relative path, and no folder is known that it could be relative to; " +
-                         WriteAbsolute(options));
+      faults.AtValue(first, "is a relative path, but the sweep file's folder is not known; " +
+                                WriteAbsolute(options));
       return;
     }
     executable = Absolute(executable, options.directory);
@@ -60,14 +59,16 @@ void CompleteCommand(const Spot& spot, const ParseOptions& options, Program& pro
 
 void CheckEnvironment(const Spot& spot, const Program& program, Faults& faults) {
   if (program.environment.size() > kMaxVariables) {
-    faults.AtValue(spot, "more than " + std::to_string(kMaxVariables) + " variables");
+    faults.AtValue(spot, "more than " + std::to_string(kMaxVariables) + " variables; remove some");
     return;
   }
   for (const auto& [name, value] : program.environment) {
     const Place place = spot.place.Key(name);
     const Mark mark = spot.node->Find(name)->mark;
     if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != name.npos) {
-      faults.Add(place, mark, "is no name of an environment variable");
+      faults.Add(
+          place, mark,
+          "is not a valid name of an environment variable; a name is not empty and has no =");
     } else if (name.starts_with(kReservedPrefix)) {
       faults.Add(place, mark, "names that begin with ATTUNE_ are set by the executor; rename it");
     }
@@ -82,10 +83,10 @@ void CheckSecrets(const Spot& spot, const Program& program, Faults& faults) {
     const auto is_name = [&](const auto& variable) { return variable.first == name; };
     if (!IsSecretName(name)) {
       faults.AtValue(Item(spot, i),
-                     "is no name of a secret: give 1 to 128 letters, digits or _, no digit first, "
-                     "and not ATTUNE_ first");
+                     "is not a valid name of a secret; use 1 to 128 letters, digits or _, and do "
+                     "not begin with a digit or ATTUNE_");
     } else if (std::ranges::find(names.first(i), name) != names.first(i).end()) {
-      faults.AtValue(Item(spot, i), name + " is listed twice");
+      faults.AtValue(Item(spot, i), name + " is listed twice; remove one of them");
     } else if (std::ranges::any_of(program.environment, is_name)) {
       faults.AtValue(Item(spot, i), name + " is also in env; remove one of the two");
     }
@@ -99,15 +100,15 @@ void CheckPlaceholder(std::string_view text, bool whole_argument, const Spot& ar
   const Mark mark = argument.ValueMark();
   if (text == "config") return;
   if (text == "args" || text == "args.flags" || text == "args.plain") {
-    if (!whole_argument) faults.AtValue(argument, written + " must be an argument of its own");
+    if (!whole_argument) faults.AtValue(argument, written + " must be a separate argument");
     return;
   }
   if (!text.starts_with(kParamPrefix)) {
     faults.AddMisspelt(
         argument.place, mark,
         "unknown placeholder " + written +
-            "; there are ${args}, ${args.flags}, ${args.plain}, ${config} and "
-            "${param.NAME}, and $${ for a literal ${",
+            "; use ${args}, ${args.flags}, ${args.plain}, ${config} or ${param.NAME}, or $${ for a "
+            "literal ${",
         text, [] {
           return std::vector<std::string>{"args", "args.flags", "args.plain", "config"};
         });
@@ -116,12 +117,12 @@ void CheckPlaceholder(std::string_view text, bool whole_argument, const Spot& ar
   const std::string_view name = text.substr(kParamPrefix.size());
   const Parameter* parameter = space.Find(name);
   if (parameter == nullptr) {
-    faults.AddMisspelt(argument.place, mark, written + ": there is no such parameter", name,
+    faults.AddMisspelt(argument.place, mark, written + ": unknown parameter", name,
                        [&] { return NamesOf(space.parameters()); });
   } else if (!parameter->when.empty()) {
-    faults.AtValue(argument, written +
-                                 ": this parameter has a `when` and does not always exist; use "
-                                 "${args} or ${config}");
+    faults.AtValue(
+        argument,
+        written + ": this parameter has a `when`, so it may be absent; use ${args} or ${config}");
   }
 }
 
@@ -141,9 +142,8 @@ void CompleteProgram(const Fields& file, const ParseOptions& options, Program& p
     directory = Absolute(directory, options.directory);
   } else {
     faults.AtValue(spot, (spot.node == nullptr
-                              ? "missing: no folder of the file is known; "
-                              : "a relative path, and no folder is known that it could be relative "
-                                "to; ") +
+                              ? "missing, and the sweep file's folder is not known; "
+                              : "is a relative path, but the sweep file's folder is not known; ") +
                              WriteAbsolute(options));
   }
 }
@@ -159,7 +159,7 @@ void CheckPlaceholders(const Spot& command, const SearchSpace& space, Faults& fa
       const Spot item = Item(command, i);
       close = argument.find('}', open);
       if (close == argument.npos) {
-        faults.AtValue(item, "a ${ without its }; write $${ for a literal ${");
+        faults.AtValue(item, "${ without a closing }; write $${ for a literal ${");
         break;
       }
       const bool whole = open == 0 && close + 1 == argument.size();

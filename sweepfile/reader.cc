@@ -57,7 +57,8 @@ void UnknownKey(const Section& section, const Spot& spot, const MapEntry& entry,
   if (faults.full()) return faults.AddUnlisted();
   const Place place = spot.place.Key(entry.key);
   std::vector<std::string> known = section.Names();
-  if (known.empty()) return faults.Add(place, entry.mark, "unknown key; there are none here");
+  if (known.empty())
+    return faults.Add(place, entry.mark, "unknown key; this map has no keys; remove it");
   const std::string names = Join(known, ", ");
   for (const Key& key : section.keys) {
     if (!key.alias.empty()) known.push_back(key.alias);
@@ -65,7 +66,7 @@ void UnknownKey(const Section& section, const Spot& spot, const MapEntry& entry,
   std::string meant = Suggest(entry.key, known);
   if (meant.empty()) meant = NamedElsewhere(section, entry.key);
   if (meant.empty()) meant = ElsewhereInFile(entry.key);
-  faults.Add(place, entry.mark, meant.empty() ? "unknown key; there are: " + names : "unknown key",
+  faults.Add(place, entry.mark, meant.empty() ? "unknown key; use one of: " + names : "unknown key",
              meant);
 }
 
@@ -76,7 +77,7 @@ Status CheckBounds(const Key& key, const Value& value) {
   Value bound = below ? *key.min : *key.max;
   if (std::holds_alternative<int64_t>(value)) bound = static_cast<int64_t>(std::get<double>(bound));
   return Invalid(ValueText(key.type, value) +
-                 (below ? " is below the smallest" : " is above the largest") + " allowed, " +
+                 (below ? " is below the minimum, " : " is above the maximum, ") +
                  ValueText(key.type, bound));
 }
 
@@ -134,15 +135,14 @@ void CheckTogether(const Section& section, const Spot& spot, const Fields& field
       faults.Add(spot.place.Key(key.name), spot.mark, message);
     }
     if (!key.needs.empty() && given(key.name) && !given(key.needs))
-      faults.AtValue(fields.spot(key.name),
-                     "means nothing without " + key.needs + "; give that too, or remove this");
+      faults.AtValue(fields.spot(key.name), "has no effect without " + key.needs + "; add " +
+                                                key.needs + ", or remove this key");
     if (!key.replaces.empty() && given(key.name) && given(key.replaces))
-      faults.AtValue(fields.spot(key.replaces),
-                     key.name + " is there as well; give the one or the other");
+      faults.AtValue(fields.spot(key.replaces), key.name + " is also given; remove one of them");
   }
   const bool map = spot.node != nullptr && spot.node->kind == Node::Kind::kMap;
   if (map && !section.any_of.empty() && std::ranges::none_of(section.any_of, given))
-    faults.AtValue(spot, "says nothing; give " + Join(section.any_of, ", ") +
+    faults.AtValue(spot, "is empty; give " + Join(section.any_of, ", ") +
                              (section.any_of.size() > 1 ? " or both" : ", or remove it"));
 }
 
@@ -194,7 +194,8 @@ Fields ReadSection(const Section& section, const Spot& spot, Faults& faults) {
     Spot& known = fields.spots_[key->name];
     if (known.node != nullptr) {
       faults.Add(child.place, entry.mark,
-                 key->alias + " is another name of " + key->name + "; remove one of them");
+                 key->alias + " is another name of " + key->name +
+                     ", which is also given; remove one of them");
       continue;
     }
     known = child;
@@ -219,9 +220,11 @@ void CheckName(const Spot& spot, const std::string& name, Faults& faults) {
   const auto characters = std::ranges::count_if(
       name, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
   if (static_cast<size_t>(characters) > kMaxNameChars) {
-    faults.AtValue(spot, "longer than " + std::to_string(kMaxNameChars) + " characters");
+    faults.AtValue(spot,
+                   "longer than " + std::to_string(kMaxNameChars) + " characters; shorten it");
   }
-  if (name.find_first_of("\r\n\t") != name.npos) faults.AtValue(spot, "must be one line");
+  if (name.find_first_of("\r\n\t") != name.npos)
+    faults.AtValue(spot, "must be one line, without tabs");
 }
 
 }  // namespace attune::sweepfile

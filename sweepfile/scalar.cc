@@ -106,9 +106,9 @@ bool IsNumeric(Look look) {
 }
 
 Error TooLarge(std::string_view integer) {
-  return Invalid("the integer " + std::string(integer) + " is beyond ±" +
-                 std::to_string(kMaxExactInteger) +
-                 ", the largest that JSON and the web page carry exactly");
+  return Invalid("the integer " + std::string(integer) +
+                 " is too large; JSON keeps integers exact only up to ±" +
+                 std::to_string(kMaxExactInteger));
 }
 
 Result<Value> ParseInteger(std::string_view text, Look look) {
@@ -131,8 +131,7 @@ Result<Value> ParseReal(std::string_view text) {
   double real = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), real);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return Invalid("the number " + std::string(written) +
-                   " is too large or too small for a double");
+    return Invalid("the number " + std::string(written) + " is out of the range of a 64-bit float");
   }
   return Value(real);
 }

@@ -29,9 +29,9 @@ bool IsParameterName(std::string_view name) {
 // What the user may list in place of a value that is not a scalar; empty if it is a scalar.
 std::string RemedyFor(const Node& node) {
   if (node.kind == Node::Kind::kNull)
-    return "; write a text such as none, or give a parameter that may be absent a `when`";
+    return "; write a text such as none, or add `when` to a parameter that may be absent";
   if (node.kind == Node::Kind::kScalar) return "";
-  return "; write a text, or an index that the program looks up";
+  return "; write a text, or a number that the program maps to the value";
 }
 
 // Reads one parameter's domain from its fields.
@@ -47,8 +47,8 @@ class DomainReader {
     if (range + choice + constant != 1) {
       faults_.Add(spot_.place, spot_.mark,
                   range + choice + constant == 0
-                      ? "says no values; give min and max, or values, or value"
-                      : "min and max, values, and value exclude each other; keep one");
+                      ? "has no values; give min and max, or values, or value"
+                      : "has more than one of: min and max, values, value; keep one of them");
       return std::nullopt;
     }
     if (range) return ReadRange();
@@ -138,7 +138,7 @@ class DomainReader {
   std::optional<int64_t> Integer(const char* key) {
     const Result<int64_t> integer = ReadInteger(*fields_.spot(key).node);
     if (integer.ok()) return *integer;
-    faults_.AtValue(fields_.spot(key), integer.error().message + "; type is int");
+    faults_.AtValue(fields_.spot(key), integer.error().message + ", because type is int");
     return std::nullopt;
   }
 
@@ -202,13 +202,13 @@ class SpaceReader {
     if (parameters.node->kind != Node::Kind::kMap) {
       faults_.AtValue(parameters,
                       parameters.node->kind == Node::Kind::kNull
-                          ? "there is nothing to search: add a parameter, or write {} for a single "
-                            "configuration"
+                          ? "is empty; add a parameter, or write {} for a single configuration"
                           : "expected a map of parameters, found " + Describe(*parameters.node));
       return std::nullopt;
     }
     if (parameters.node->entries.size() > kMaxParameters) {
-      faults_.AtValue(parameters, "more than " + std::to_string(kMaxParameters) + " parameters");
+      faults_.AtValue(parameters,
+                      "more than " + std::to_string(kMaxParameters) + " parameters; remove some");
       return std::nullopt;
     }
     for (const MapEntry& entry : parameters.node->entries) {
@@ -237,9 +237,9 @@ class SpaceReader {
     const std::string& name = std::get<std::string>(spot.place.parts().back());
     if (!IsParameterName(name)) {
       faults_.Add(spot.place, spot.mark,
-                  "is no name of a parameter: a letter or _, then letters, digits, _, - and ., "
-                  "at most " +
-                      std::to_string(kMaxNameChars));
+                  "is not a valid name of a parameter; begin with a letter or _, then use letters, "
+                  "digits, _, - and ., at most " +
+                      std::to_string(kMaxNameChars) + " characters");
     }
     if (spot.node->kind != Node::Kind::kMap) {
       std::string message =
@@ -252,8 +252,8 @@ class SpaceReader {
     }
     if (const MapEntry* nested = Nested(*spot.node)) {
       const std::string inner = name + "." + nested->key;
-      faults_.AtValue(spot, "holds a map of parameters, and parameters are not nested; write " +
-                                inner + ": {…} beside the others");
+      faults_.AtValue(
+          spot, "parameters cannot be nested; write " + inner + ": {…} as a separate parameter");
       return;
     }
     const Fields fields = ReadSection(ParameterKeys(), spot, faults_);
@@ -268,8 +268,8 @@ class SpaceReader {
     for (const MapEntry& entry : when.node->entries) {
       const auto parent = parents_.find(entry.key);
       if (parent == parents_.end()) {
-        faults_.AddMisspelt(when.place.Key(entry.key), entry.mark, "there is no such parameter",
-                            entry.key, [&] { return NamesOf(parameters_); });
+        faults_.AddMisspelt(when.place.Key(entry.key), entry.mark, "unknown parameter", entry.key,
+                            [&] { return NamesOf(parameters_); });
         continue;
       }
       ReadCondition(parameter, parent->second, Child(when, entry));
@@ -287,7 +287,8 @@ class SpaceReader {
     } else if (spot.node->kind == Node::Kind::kList) {
       if (spot.node->items.empty()) faults_.AtValue(spot, "is empty; list at least one value");
       if (spot.node->items.size() > kMaxListedValues) {
-        faults_.AtValue(spot, "lists more than " + std::to_string(kMaxListedValues) + " values");
+        faults_.AtValue(
+            spot, "lists more than " + std::to_string(kMaxListedValues) + " values; remove some");
         return;
       }
       for (size_t i = 0; i < spot.node->items.size(); ++i)
@@ -351,7 +352,7 @@ std::optional<Config> ReadConfig(const Spot& spot, const SearchSpace& space, Fau
     const Spot value_spot = Child(spot, entry);
     const Parameter* parameter = space.Find(entry.key);
     if (parameter == nullptr) {
-      faults.AddMisspelt(value_spot.place, entry.mark, "there is no such parameter", entry.key,
+      faults.AddMisspelt(value_spot.place, entry.mark, "unknown parameter", entry.key,
                          [&] { return NamesOf(space.parameters()); });
       continue;
     }
@@ -388,8 +389,8 @@ std::vector<Config> ReadInitialPoints(const Spot& points, const SearchSpace& spa
   const size_t most = kMaxPointsWork / WorkOfPoint(space);
   if (points.node->items.size() > most) {
     faults.AtValue(points, "has " + std::to_string(points.node->items.size()) +
-                               " points; of a space like this one, at most " +
-                               std::to_string(most) + " are read");
+                               " points; at most " + std::to_string(most) +
+                               " are allowed for a space of this size");
     return configs;
   }
   for (size_t i = 0; i < points.node->items.size(); ++i) {

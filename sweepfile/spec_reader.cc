@@ -40,7 +40,7 @@ void SpecReader::ReadObjectives() {
     return faults_.Add(one.place, one.mark, "missing: the metric that the sweep optimizes");
   if (one.node != nullptr && several.node != nullptr)
     return faults_.Add(several.place, several.mark,
-                       "metric is there as well; put it first in metrics, and remove it");
+                       "metric is also given; move it to the start of metrics");
   const Key& key = *FileKeys().Find("metrics");
   if (one.node == nullptr && !CheckItems(key, several, faults_)) return;
   spec_.objectives.clear();
@@ -61,7 +61,7 @@ void SpecReader::ReadObjective(const Spot& spot) {
   const std::string& name = objective.metric;
   CheckName(fields.spot("name"), name, faults_);
   if (!name.empty() && std::ranges::count(spec_.objectives, name, &Objective::metric) > 0)
-    faults_.AtValue(fields.spot("name"), name + " is there twice; name each metric once");
+    faults_.AtValue(fields.spot("name"), name + " is listed twice; remove one of them");
   spec_.objectives.push_back(std::move(objective));
   auto& target = spec_.stop.targets.emplace_back();
   if (const Value* given = fields.Find("target")) target = std::get<double>(*given);
@@ -73,7 +73,8 @@ void SpecReader::ReadGpus() {
   if (gpus == nullptr || SetGpus(*gpus, spec_.gang)) return;
   faults_.AtValue(resources.spot("gpus_per_worker"),
                   FormatValue(*gpus) +
-                      " is neither whole nor a share of one GPU in hundredths, from 0.01 to 0.99");
+                      " is not a valid number of GPUs; write a whole number, or a share of one GPU "
+                      "from 0.01 to 0.99");
 }
 
 // The name determines the other keys, so it is read first. If it is faulty, the others are not

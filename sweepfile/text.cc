@@ -59,7 +59,7 @@ void AppendFourBytes(uint32_t code_point, std::string& out) {
 std::optional<TextFault> CheckText(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t bytes = CharacterBytes(text.substr(at));
-    if (bytes == 0) return TextFault{at, "not UTF-8; save the file as UTF-8"};
+    if (bytes == 0) return TextFault{at, "not valid UTF-8; save the file as UTF-8"};
     const auto c = static_cast<unsigned char>(text[at]);
     if (c < 0x20 && c != '\t' && c != '\n' && c != '\r') {
       return TextFault{at, "a control character (code " + std::to_string(c) + "); remove it"};

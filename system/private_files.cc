@@ -60,7 +60,7 @@ Status GiveToOwner(const fs::path& folder, const fs::path& path) {
   struct stat status {};
   if (stat(folder.c_str(), &status) == 0 && lchown(path.c_str(), status.st_uid, status.st_gid) == 0)
     return {};
-  return SystemError("cannot give " + path.string() + " to the owner of its folder", errno);
+  return SystemError("cannot make the owner of its folder the owner of " + path.string(), errno);
 }
 
 }  // namespace attune

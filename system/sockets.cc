@@ -24,7 +24,7 @@ constexpr size_t kDescriptorsMax = 4;
 Result<std::pair<UniqueFd, UniqueFd>> SocketPair(int type) {
   std::array<int, 2> ends;
   if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return SystemError("cannot make a pair of sockets", errno);
+    return SystemError("cannot create a pair of sockets", errno);
   }
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
@@ -41,7 +41,7 @@ bool IsLoopbackUp() {
 
 Result<std::pair<UniqueFd, UniqueFd>> MakePipe() {
   std::array<int, 2> ends;
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return SystemError("cannot make a pipe", errno);
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return SystemError("cannot create a pipe", errno);
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 

@@ -243,7 +243,7 @@ Result<std::filesystem::path> FindProgram(const std::string& name,
   std::error_code error;
   if (!working_directory.empty() && !fs::is_directory(working_directory, error)) {
     return Invalid("the working directory " + working_directory.string() +
-                   (IsAbsent(error) ? " does not exist or is no folder"
+                   (IsAbsent(error) ? " does not exist or is not a folder"
                                     : " cannot be used: " + error.message()));
   }
   const fs::path base = fs::absolute(working_directory.empty() ? "." : working_directory, error);
@@ -276,7 +276,7 @@ Result<std::filesystem::path> FindProgram(const std::string& name,
     return Invalid("the program " + program.string() + " is not a file");
   }
   if (access(program.c_str(), X_OK) != 0) {
-    return Invalid("the program " + program.string() + " is not executable; run chmod +x on it");
+    return Invalid("the program " + program.string() + " is not executable; run `chmod +x` on it");
   }
   return program;
 }

@@ -23,7 +23,7 @@ const std::string kSweeps = "/api/v1/sweeps";
 const std::string kExecutors = "/api/v1/executors";
 
 Error NotAttune() {
-  return {ErrorCode::kCorrupt, "this is not the answer of an Attune server; check --server"};
+  return {ErrorCode::kCorrupt, "the answer is not from an Attune server; check --server"};
 }
 
 // `file`: the document that was sent, for messages.
@@ -36,7 +36,7 @@ Answer<T> ReadAnswer(const Result<Reply>& reply, std::string_view file = "") {
   Result<T> value = rest::Parse<T>(document);
   if (!value.ok()) {
     return Error{ErrorCode::kInternal,
-                 "the server's answer does not follow the contract: " + value.error().message +
+                 "unexpected answer from the server: " + value.error().message +
                      "\nthe server may have another version; compare with `attune version`"};
   }
   return Parsed<T>{*std::move(value), std::move(document)};
@@ -143,7 +143,8 @@ Result<SweepDocument> SweepDocument::Read(const std::filesystem::path& path) {
   stream.read(document.text.data(), static_cast<std::streamsize>(document.text.size()));
   document.text.resize(static_cast<size_t>(stream.gcount()));
   if (document.text.size() > kDocumentBytesMax) {
-    return Error{ErrorCode::kInvalid, path.string() + " is larger than a sweep file may be, 1 MiB"};
+    return Error{ErrorCode::kInvalid,
+                 path.string() + " is larger than 1 MiB, the maximum for a sweep file"};
   }
   return document;
 }

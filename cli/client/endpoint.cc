@@ -36,8 +36,9 @@ Result<std::string> ReadToken(const std::filesystem::path& file) {
   std::ifstream stream(file);
   std::string token;
   if (!stream || !std::getline(stream, token)) {
-    return Error{ErrorCode::kDenied, "cannot read a token from " + file.string() +
-                                         (stream ? "" : ": " + std::string(std::strerror(errno)))};
+    return Error{ErrorCode::kDenied,
+                 "cannot read a token from " + file.string() + ": " +
+                     (stream ? std::string("it is empty") : std::string(std::strerror(errno)))};
   }
   token.erase(token.find_last_not_of(" \t\r") + 1);
   return token;

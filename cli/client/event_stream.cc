@@ -85,7 +85,7 @@ bool EventStream::Connect() {
     return true;
   }
   if (reply->ok()) {
-    handler_.on_lost({ErrorCode::kUnavailable, "the server ended the events stream"});
+    handler_.on_lost({ErrorCode::kUnavailable, "the server closed the event stream"});
     return true;
   }
   const Error error = ErrorOf(*reply);

@@ -47,9 +47,9 @@ std::string Reason(httplib::Error error) {
     case httplib::Error::Connection:
       return "the connection was refused";
     case httplib::Error::ConnectionTimeout:
-      return "it does not answer";
+      return "the connection timed out";
     case httplib::Error::Read:
-      return "the connection broke";
+      return "the connection was closed";
     case httplib::Error::SSLConnection:
     case httplib::Error::SSLLoadingCerts:
     case httplib::Error::SSLServerVerification:
@@ -235,7 +235,9 @@ Error ErrorOf(const Reply& reply, std::string_view document) {
   if (reply.status == 401) return {ErrorCode::kDenied, kNoToken};
   const auto problem = rest::Parse<rest::Problem>(ParseJson<Json>(reply.body));
   if (!problem.ok()) {  // probably the answer of a proxy
-    return {CodeOf(reply.status), "the server answered with HTTP " + std::to_string(reply.status)};
+    return {CodeOf(reply.status),
+            "the server answered with HTTP " + std::to_string(reply.status) +
+                " and no explanation; check --server, and any proxy on the way"};
   }
   std::string message;
   for (const rest::Fault& fault : problem->errors.value_or(std::vector<rest::Fault>())) {

@@ -8,7 +8,7 @@ namespace attune::cli {
 namespace {
 
 constexpr const char* kLease =
-    "Time without a report after which another asker gets the trial (default: 1h)";
+    "Time without a report after which another client gets the trial (default: 1h)";
 
 struct AskFlags : SweepNameFlags {
   std::string lease;
@@ -105,7 +105,8 @@ Result<std::map<std::string, rest::Real>> ReadMetrics(const std::vector<std::str
   for (const auto& [name, value] : values->items()) {
     const Result<rest::Real> number = rest::Parse<rest::Real>(value);
     if (!number.ok())
-      return Invalid("-m: " + name + ": `" + FormatSetting(value) + "` is not a number");
+      return Invalid("-m: " + name + ": `" + FormatSetting(value) +
+                     "` is not a number; write it as " + name + "=0.3");
     metrics[name] = *number;
   }
   return metrics;

@@ -165,7 +165,8 @@ Result<Labels> ReadLabels(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos)
-      return Error{ErrorCode::kInvalid, "--label: `" + word + "` is not NAME=VALUE"};
+      return Error{ErrorCode::kInvalid,
+                   "--label: `" + word + "` is not NAME=VALUE; write it as gpu=h100"};
     const auto [label, inserted] = labels.emplace(word.substr(0, equals), word.substr(equals + 1));
     if (!inserted)
       return Error{ErrorCode::kInvalid,

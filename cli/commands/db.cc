@@ -39,7 +39,7 @@ struct DbCheckFlags : DbFlags {
 
   void AddTo(CLI::App& command) {
     DbFlags::AddTo(command);
-    command.add_flag("--decisions", decisions, "Also derive each proposal and verdict again");
+    command.add_flag("--decisions", decisions, "Also recompute and compare each proposal and verdict");
   }
 };
 
@@ -103,7 +103,7 @@ ExitCode Restore(const DbRestoreFlags& flags, Console& console) {
   const Result<UniqueFd> lock = LockFile(data_dir / "lock", kPrivate);
   if (!lock.ok() && lock.error().code == ErrorCode::kConflict)
     return Fail(console, {ErrorCode::kConflict, "a server uses the data folder " +
-                                                    data_dir.string() + ": stop it first"});
+                                                    data_dir.string() + "; stop it first"});
   if (!lock.ok()) return Fail(console, lock.error());
   const std::string database = (data_dir / "attune.db").string();
   const std::string copy = database + ".restoring";
@@ -160,7 +160,8 @@ class RowWriter {
   Status Finish() {
     if (file_.empty()) return {};
     if (!stream_.flush())
-      return Error{ErrorCode::kStorageFull, "cannot write all of " + file_ + ": is its disk full?"};
+      return Error{ErrorCode::kStorageFull,
+                   "cannot write all of " + file_ + "; free some disk space and try again"};
     std::error_code error;
     if (written_path_ != file_) fs::rename(written_path_, file_, error);
     return error ? Status(CannotWrite(file_, error.value())) : Status();

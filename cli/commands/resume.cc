@@ -77,7 +77,7 @@ Result<FileDifference> CompareWithFile(Api& api, const rest::SweepDetail& sweep,
   if (!changes.ok()) {
     difference.obstacle = changes.error().message;
   } else if (present.spec->initial_points != now.initial_points) {
-    difference.obstacle = "initial_points: cannot change once the sweep has begun";
+    difference.obstacle = "initial_points: cannot change after the sweep has started";
   } else {
     difference.changes = *std::move(changes);
     difference.patch = PatchBetween(resolved->resolved, sweepfile::ToJson(now));

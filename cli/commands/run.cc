@@ -62,7 +62,7 @@ void RunFlags::AddTo(CLI::App& command) {
   command.footer(
       "Run the same command again to resume an unfinished sweep.\nIf the file has changed, the "
       "command prints the differences and exits; see --edit and --new.");
-  command.add_option("FILE", file, "the sweep file")->required();
+  command.add_option("FILE", file, "Sweep file")->required();
   command.add_option("--data-dir", data_dir, "Folder for the database, logs and checkpoints")
       ->type_name("DIR")
       ->capture_default_str();

@@ -51,11 +51,10 @@ struct SecretListFlags : SecretFlags {
 
 ExitCode SetSecret(const SecretNameFlags& flags, Console& console) {
   if (!IsSecretName(flags.name))
-    return Fail(console,
-                {ErrorCode::kInvalid,
-                 "`" + flags.name +
-                     "` is not a valid name of a secret: use 1 to 128 letters, digits or _; "
-                     "do not begin with a digit or ATTUNE_"});
+    return Fail(console, {ErrorCode::kInvalid,
+                          "`" + flags.name +
+                              "` is not a valid name of a secret; use 1 to 128 letters, digits or "
+                              "_, and do not begin with a digit or ATTUNE_"});
   const Result<std::string> value =
       console.host.read_secret("value of " + flags.name + " (hidden): ", console.interrupt);
   if (!value.ok()) return Fail(console, value.error());

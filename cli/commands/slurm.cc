@@ -216,7 +216,9 @@ ExitCode ShowStatus(const ClientFlags& flags, Console& console) {
     return ExitCode::kSuccess;
   }
   if (table.empty()) {
-    console.err.Print("Slurm has no pilots of this fleet, " + fleet);
+    console.err.Print(
+        "fleet " + fleet +
+        " has no pilots in Slurm; `attune slurm up` starts them when gangs need them");
   } else {
     console.out.PrintLines(table.Lines(console.out.style(), console.out.width()));
   }

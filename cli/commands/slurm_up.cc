@@ -53,8 +53,7 @@ Result<std::string> AddressForPilots(const std::string& rpc) {
   if (host.empty() || IsLoopback(host) || host == "[::1]")
     return Error{
         ErrorCode::kInvalid,
-        "the running server accepts executors of its own host only (" +
-            (rpc.empty() ? "none" : rpc) +
+        "the running server accepts only executors of this host (" + (rpc.empty() ? "none" : rpc) +
             "), and pilots run on other hosts\nstop it and start again with `attune slurm up` or "
             "with `attune serve --rpc-host 0.0.0.0`"};
   if (host == "0.0.0.0" || host == "[::]") return ThisHost() + rpc.substr(colon);

@@ -52,8 +52,8 @@ std::string RaiseLimit(uint64_t limit) {
 }
 
 Finding CheckDescriptors(const DescriptorFacts& facts) {
-  const std::string limits = "at most " + std::to_string(facts.soft) + " open files, " +
-                             std::to_string(facts.hard) + " if a process asks for them";
+  const std::string limits = "open files: soft limit " + std::to_string(facts.soft) +
+                             ", hard limit " + std::to_string(facts.hard);
   if (facts.hard < facts.server_least)
     return Missing(limits + "; a server needs " + std::to_string(facts.server_least),
                    RaiseLimit(facts.server_full));
@@ -62,10 +62,10 @@ Finding CheckDescriptors(const DescriptorFacts& facts) {
         limits + "; a server with many clients needs " + std::to_string(facts.server_full),
         RaiseLimit(facts.server_full));
   if (facts.soft < kWorkerDescriptors)
-    return Warning(limits + "; workers do not ask, and with data loaders may need " +
-                       std::to_string(kWorkerDescriptors),
-                   "run `ulimit -Sn " + std::to_string(kWorkerDescriptors) +
-                       "` before you start an executor, or set LimitNOFILE in its unit of systemd");
+    return Warning(
+        limits + "; workers with data loaders may need " + std::to_string(kWorkerDescriptors),
+        "run `ulimit -Sn " + std::to_string(kWorkerDescriptors) +
+            "` before you start an executor, or set LimitNOFILE in its unit of systemd");
   return Ok(limits);
 }
 

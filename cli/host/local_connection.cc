@@ -55,7 +55,8 @@ Result<UniqueFd> ConnectToServerOf(const std::filesystem::path& data_dir) {
   if (!IsLoopback(HostOf(before->rpc)))
     return Error{ErrorCode::kUnavailable,
                  "the server of " + data_dir.string() +
-                     (before->rpc.empty() ? " does not listen for executors"
+                     (before->rpc.empty() ? " does not listen for executors; start it with `attune "
+                                            "serve` or `attune run --listen`"
                                           : " uses TLS now; start this executor again with the "
                                             "new DATA-DIR/join")};
   Result<UniqueFd> socket = ConnectToTarget(before->rpc);

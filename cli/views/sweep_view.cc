@@ -217,7 +217,7 @@ std::vector<std::string> SweepSections(const rest::SweepDetail& sweep, double no
   field("scheduler", SchedulerText(sweep));
   field("limits", Limits(sweep));
   if (sweep.external) {
-    field("program", "none: trials are asked for and told");
+    field("program", "none; trials run outside Attune (ask and tell)");
   } else {
     field("workers", WorkersText(sweep));
   }

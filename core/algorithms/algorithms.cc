@@ -32,15 +32,15 @@ Result<std::unique_ptr<Algorithm>> Make(const std::vector<Entry<Algorithm>>& ent
       const auto given = algorithm.options.find(option.name);
       if (given == algorithm.options.end() || given->second.index() != option.fallback.index())
         return Error{ErrorCode::kInvalid,
-                     kind + "." + option.name + ": is missing or of another type: " + option.help};
+                     kind + "." + option.name + ": missing or of the wrong type: " + option.help};
     }
     return entry->make(spec);
   }
 
   std::string known;
   for (const auto& entry : entries) known += (known.empty() ? "" : ", ") + entry.name;
-  return Error{ErrorCode::kInvalid, kind + ".name: there is no " + kind + " '" + algorithm.name +
-                                        "'; choose one of: " + known};
+  return Error{ErrorCode::kInvalid,
+               kind + ".name: unknown " + kind + " '" + algorithm.name + "'; use one of: " + known};
 }
 
 }  // namespace

@@ -165,14 +165,13 @@ Importances ImportancesOf(const SearchSpace& space, const Objective& objective,
     return answer;
   };
   if (answer.trials < kFewestResults)
-    return none("importance needs " + std::to_string(kFewestResults) +
-                " trials that have come to an end; so far there are " +
-                std::to_string(answer.trials));
+    return none("importance needs " + std::to_string(kFewestResults) + " ended trials; so far " +
+                std::to_string(answer.trials) + " have ended");
   const std::vector<bool> is_best = BestOf(objective, results);
   answer.best = std::ranges::count(is_best, true);
   if (answer.best == 0)
     return none("fewer than " + std::to_string(kFewestBest) + " trials have a value of " +
-                objective.metric + " that counts");
+                objective.metric + " that is finite and within the constraints");
   if (answer.best == answer.trials) return none("all trials have the same " + objective.metric);
 
   double sum = 0;
@@ -184,7 +183,7 @@ Importances ImportancesOf(const SearchSpace& space, const Objective& objective,
   }
   if (sum == 0) {
     answer.parameters.clear();
-    return none("no parameter tells the best trials from the others more than chance does");
+    return none("no parameter separates the best trials from the others better than chance");
   }
   for (Importance& importance : answer.parameters) importance.share /= sum;
   std::ranges::stable_sort(answer.parameters, std::greater{}, &Importance::share);

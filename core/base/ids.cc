@@ -9,7 +9,8 @@
 namespace attune {
 namespace {
 
-// Parses digits as ToString prints them: without sign or leading zeros, and within the type's range.
+// Parses digits as ToString prints them: without sign or leading zeros, and within the type's
+// range.
 template <class T>
 std::optional<T> ParseIdNumber(std::string_view text) {
   if (text.size() > 1 && text.front() == '0') return std::nullopt;
@@ -25,7 +26,7 @@ std::optional<SweepId> ParseSweep(std::string_view text) {
 
 Error NotAnId(std::string_view text, std::string_view what, std::string_view example) {
   return {ErrorCode::kInvalid, "'" + std::string(text) + "' is not the id of a " +
-                                   std::string(what) + ": write it as " + std::string(example)};
+                                   std::string(what) + "; write it as " + std::string(example)};
 }
 
 }  // namespace

@@ -32,8 +32,9 @@ void EndLease(const Sweep& sweep, Time now, Facts& facts) {
   facts.push_back(AttemptEnded{trial.live->id, Outcome::kLost, {}});
   if (trial.state == TrialState::kRunning) {
     Requeue(sweep, trial,
-            "nothing was told of attempt " + std::to_string(trial.live->id.number) + " for " +
-                FormatShort(trial.live->lease.value) + " s: its asker is gone",
+            "the lease of attempt " + std::to_string(trial.live->id.number) +
+                " expired: its client told nothing for " + FormatShort(trial.live->lease.value) +
+                " s",
             now, facts);
   } else {
     EndIfWaiting(sweep, trial, facts);
@@ -49,8 +50,8 @@ void DropSurplus(const Sweep& sweep, Facts& facts) {
       .checkpoint = {trial.id, kept.attempt, kept.ref.step},
       .executor = kept.executor,
       .path = kept.ref.path,
-      .reason = before_start ? "its trial has begun anew, and nothing refers to it"
-                             : "newer and better ones are kept, and nothing refers to it"});
+      .reason = before_start ? "its trial restarted from the beginning, and nothing else uses it"
+                             : "newer or better ones replaced it, and nothing else uses it"});
 }
 
 constexpr size_t kMaxEndedAtOnce = 1'000;  // trials that one call of EndPaused ends
@@ -69,11 +70,10 @@ void DropRetained(const Sweep& sweep, Facts& facts) {
   for (const CheckpointId& id : sweep.retained) {
     const KeptCheckpoint* kept = sweep.Find(id);
     if (kept == nullptr || !IsOnlyRetained(sweep, id)) continue;
-    facts.push_back(
-        CheckpointDropped{.checkpoint = id,
-                          .executor = kept->executor,
-                          .path = kept->ref.path,
-                          .reason = "the sweep is over, and nothing else refers to it"});
+    facts.push_back(CheckpointDropped{.checkpoint = id,
+                                      .executor = kept->executor,
+                                      .path = kept->ref.path,
+                                      .reason = "the sweep has ended, and nothing else uses it"});
   }
 }
 
@@ -101,7 +101,7 @@ void End(const Sweep& sweep, Time now, Facts& facts) {
     if (const auto* wait = std::get_if<Wait>(&move)) {
       // No event can come that the scheduler waits for, except the ends of the paused trials.
       reason = "the scheduler " + sweep.spec.scheduler.name +
-               " waits while nothing runs that it could wait for" +
+               " waits, but no trial runs that it could wait for" +
                (wait->text.empty() ? "" : ": " + wait->text);
       unpromoted = "not promoted: " + reason;
     }
@@ -128,11 +128,11 @@ void ForgetLost(const State& state, Time now, const Agenda& agenda, Facts& facts
   const bool long_ago = now.us - since.us >= kForgetLostAfterUs;
   if (!long_ago && lost.size() <= kLostExecutors) return;
   std::string reason = long_ago ? "it was lost a week ago"
-                                : "of more than " + std::to_string(kLostExecutors) +
-                                      " lost executors it was lost first";
+                                : "more than " + std::to_string(kLostExecutors) +
+                                      " executors are lost, and it was lost first";
   if (const auto removals = state.removals.find(name); removals != state.removals.end())
     reason += "; " + std::to_string(removals->second.size()) +
-              " checkpoints that it was to delete stay on it";
+              " checkpoints that it should delete stay on it";
   const std::string& folder = FolderOf(state.executors.at(name));
   const bool others = std::ranges::any_of(state.executors, [&](const auto& other) {
     return other.first != name && FolderOf(other.second) == folder;

@@ -36,7 +36,7 @@ std::string Text(const Fact& fact) {
     return std::string(Name(ended->state)) + " (" + ended->reason + ")";
   if (const auto* yielding = std::get_if<TrialYielding>(&fact))
     return "yield (" + yielding->verdict.reason.text + ")";
-  return "another kind of fact";
+  return "another kind of event";
 }
 
 std::string Text(const Config& config) {
@@ -118,10 +118,11 @@ bool IsConsistent(const State& state, const ExecutorForgotten& forgotten) {
 std::optional<std::string> CheckNumber(const Sweep& sweep, const TrialCreated& created) {
   if (created.proposal && *created.proposal != sweep.next_proposal)
     return "trial " + ToString(created.trial) + " is recorded as proposal " +
-           std::to_string(created.proposal->value) + "; the next one is " +
+           std::to_string(created.proposal->value) + ", but the next one is " +
            std::to_string(sweep.next_proposal.value);
   if (created.thought && !created.proposal)
-    return "trial " + ToString(created.trial) + " was thought of, and is no proposal";
+    return "trial " + ToString(created.trial) +
+           " has a recorded computation of its proposal, but no proposal number";
   return std::nullopt;
 }
 
@@ -142,7 +143,8 @@ std::optional<std::string> Auditor::Next(const Event& event) {
   if (const Status made = CanReplay(*state_.algorithms, event); !made.ok())
     return made.error().message;
   if (!CanFollow(state_, event))
-    return "does not fit what came before it: no brain has written this";
+    return "contradicts the events before it, so Attune did not write it; restore the database "
+           "from a backup";
   std::optional<std::string> fault;
   if (!expected_.empty()) {
     fault = CheckConsequence(event);
@@ -176,13 +178,13 @@ std::optional<std::string> Auditor::CheckProposal(const TrialCreated& created) {
                                   : Suggested(sweep, number, created.thought.has_value());
   const auto* again = std::get_if<Proposed>(&proposed);
   const std::string recorded = "trial " + ToString(created.trial) + " is recorded with ";
-  const std::string here = "; at this place " + sweep.spec.searcher.name;
+  const std::string here = ", but " + sweep.spec.searcher.name;
   if (again == nullptr || again->config != created.config)
-    return recorded + Text(created.config) + here + " proposes " +
+    return recorded + Text(created.config) + here + " now proposes " +
            (again != nullptr ? Text(again->config) : "nothing");
   if (!created.rationale || AreSame<Rationale>(**created.rationale, again->rationale))
     return std::nullopt;
-  return recorded + "the reason \"" + (*created.rationale)->text + '"' + here + " says \"" +
+  return recorded + "the reason \"" + (*created.rationale)->text + '"' + here + " now gives \"" +
          again->rationale.text + '"';
 }
 
@@ -198,9 +200,9 @@ std::optional<std::string> Auditor::CheckPromotion(const TrialPromoted& promoted
   if (HasNext(sweep, now, over)) StartNext(state_, sweep, {}, "", now, facts, over);
   const Fact recorded = promoted;
   if (!facts.empty() && AreSame(recorded, facts.front())) return std::nullopt;
-  return "sweep " + ToString(sweep.id) + ": recorded is a " + Text(recorded) + "; at this place " +
-         sweep.spec.scheduler.name + " has " +
-         (facts.empty() ? "nothing to start" : "a " + Text(facts.front()));
+  return "sweep " + ToString(sweep.id) + ": the log has a " + Text(recorded) + ", but " +
+         sweep.spec.scheduler.name +
+         (facts.empty() ? " now starts nothing" : " now gives a " + Text(facts.front()));
 }
 
 std::optional<std::string> Auditor::CheckExhausted(const SearchExhausted& exhausted) {
@@ -209,8 +211,8 @@ std::optional<std::string> Auditor::CheckExhausted(const SearchExhausted& exhaus
       Suggested(sweep, sweep.next_proposal, exhausted.thought.has_value());
   const auto* proposed = std::get_if<Proposed>(&suggestion);
   if (proposed == nullptr) return std::nullopt;
-  return "sweep " + ToString(sweep.id) + ": the search is recorded as exhausted; at this place " +
-         sweep.spec.searcher.name + " proposes " + Text(proposed->config);
+  return "sweep " + ToString(sweep.id) + ": the log says that the search is exhausted, but " +
+         sweep.spec.searcher.name + " now proposes " + Text(proposed->config);
 }
 
 // Stores the facts that the report causes.
@@ -234,8 +236,8 @@ std::optional<std::string> Auditor::CheckConsequence(const Event& event) {
   if (AreSame(expected, event.fact)) return std::nullopt;
   expected_.clear();
   const auto trial = TrialOf(expected);
-  return (trial ? "trial " + ToString(*trial) : "a sweep") + ": recorded is " + Text(event.fact) +
-         "; at this place follows " + Text(expected);
+  return (trial ? "trial " + ToString(*trial) : "a sweep") + ": the log has " + Text(event.fact) +
+         ", but the decision is now " + Text(expected);
 }
 
 }  // namespace attune

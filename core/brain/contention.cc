@@ -102,18 +102,18 @@ std::string WhyUseless(const State& state, const Agenda& agenda, const Reachable
       return "executor " + name + " is lost";
     if (executor->second.drain) return "executor " + name + " is drained";
     if (std::string why = WhyClosed(executor->second); !why.empty())
-      return "nothing more starts on executor " + name + ": " + why;
+      return "no trial may start on executor " + name + ": " + why;
     if (ExcludedFrom(state, *holder).contains(name))
       return "executor " + name + " is excluded from the sweep";
     if (!LivesLongEnough(executor->second.host, MinRuntimeOf(*holder), state.last_time))
       return "executor " + name + " ends too soon";
     if (!Matches(holder->spec.gang.required, executor->second.host.labels))
-      return "executor " + name + " has not " + ToString(holder->spec.gang.required) + " any more";
+      return "executor " + name + " no longer has " + ToString(holder->spec.gang.required);
     if (!IsWithin(ResourcesOf(per_worker, workers), executor->second.host.total))
-      return "executor " + name + " has become too small";
+      return "executor " + name + " is now too small";
   }
   if (!thinks && !MayUse(state, *holder, reservation, reachable, now))
-    return "the trials that wait are to start on other executors";
+    return "the waiting trials must start on other executors";
   return "";
 }
 
@@ -170,8 +170,8 @@ std::string DescribeEnding(const State& state, const GangRequest& request) {
         (names.empty() ? "" : ", ") + name + " (in " + std::to_string(left_us / 1'000'000) + " s)";
   }
   if (names.empty()) return "";
-  return "too soon for a gang's next report and its checkpoint, " +
-         FormatShort(request.min_runtime.value) + " s, end " + names;
+  return "a gang needs " + FormatShort(request.min_runtime.value) +
+         " s for its next report and a checkpoint, but these executors end sooner: " + names;
 }
 
 std::string DescribeShortage(const State& state, const Sweep& sweep, const GangRequest& request,
@@ -181,8 +181,8 @@ std::string DescribeShortage(const State& state, const Sweep& sweep, const GangR
   bool all = false;
   const std::string drained = DrainedNames(state, request, all);
   if (all && !drained.empty())
-    return "its checkpoint lies on executor " + drained +
-           ", which is drained and away: the trial waits until it is back, or gone";
+    return "its checkpoint is on executor " + drained +
+           ", which is drained and not connected; the trial waits until it reconnects or is lost";
   const std::string ending = DescribeEnding(state, request);
   GangRequest at_any_time = request;
   at_any_time.min_runtime = Seconds(0);
@@ -193,17 +193,16 @@ std::string DescribeShortage(const State& state, const Sweep& sweep, const GangR
     text = alone ? there + ", and no other executor is connected" : text + "; " + there;
   };
   if (const std::string closed = ClosedNames(state, request); !closed.empty())
-    add("nothing starts on " + closed, hosts.All().empty());
+    add("no trial may start on " + closed, hosts.All().empty());
   if (const std::string avoided = AvoidedNames(request, hosts); !avoided.empty())
-    add("failure.on_log keeps it from " + avoided +
-            " until that starts anew or is resumed (attune executor resume)",
+    add("failure.on_log excludes " + avoided + " until a restart or `attune executor resume`",
         std::ranges::all_of(
             hosts.All(), [&](const Host* host) { return request.avoided.contains(host->name); }));
   if (!state.reservation) return text;
   std::string names;
   for (const auto& [name, workers] : state.reservation->workers)
     names += (names.empty() ? "" : ", ") + name;
-  return text + "; slots of " + names + " are kept for " +
+  return text + "; slots of " + names + " are reserved for " +
          (Reserves(state, sweep) ? "it" : "sweep " + ToString(state.reservation->sweep));
 }
 
@@ -324,7 +323,7 @@ class Round {
     std::vector<GangPart> parts = FindNearest(passed_request_, hosts_);
     SlotsReserved fact{passed_->id, parts.front().executor,
                        DescribeShortage(state_, *passed_, passed_request_, hosts_) + "; sweep " +
-                           ToString(next.id) + " may not take its turn for ever"};
+                           ToString(next.id) + " must not delay it forever"};
     if (parts.size() > 1) fact.parts = std::move(parts);
     facts_.push_back(std::move(fact));
   }
@@ -435,10 +434,10 @@ std::string Waiting(const State& state, const Trial& trial, const Reachable& rea
   const Sweep& sweep = *state.Find(trial.id.sweep);
   if (trial.state != TrialState::kPending && trial.state != TrialState::kPaused) return "";
   if (sweep.state == SweepState::kPaused) return "its sweep is paused";
-  if (trial.live) return "its last attempt is still leaving";
+  if (trial.live) return "its last attempt is still ending";
   if (trial.state == TrialState::kPaused) return "the scheduler has not promoted it";
-  if (trial.not_before > now) return "waits a while after its failure (failure.backoff)";
-  if (sweep.spec.External()) return "nobody has asked for it";
+  if (trial.not_before > now) return "waits before its restart (failure.backoff)";
+  if (sweep.spec.External()) return "no client has asked for it";
   if (!MayStart(sweep))
     return "max_concurrent_trials: " + std::to_string(sweep.live.size()) + " trials are running";
   Hosts hosts = ReachableHosts(state, reachable);

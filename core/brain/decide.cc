@@ -147,7 +147,7 @@ Status Decider::CheckExists(const Sweep& sweep, const TrialId& trial) {
 Status Decider::CheckCanStart(const Sweep& sweep) {
   if (sweep.stopping_as)
     return Conflict("sweep " + ToString(sweep.id) +
-                    " is ending, and starts nothing more: " + sweep.reason);
+                    " is ending and starts no more trials: " + sweep.reason);
   return {};
 }
 

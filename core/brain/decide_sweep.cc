@@ -21,7 +21,7 @@ Status Decider::operator()(const CreateSweep& command) {
   if (Status made = CheckAlgorithms(*command.spec); !made.ok()) return made;
   if (!std::ranges::equal(command.spec->warm_start, command.warm_start, {}, {}, &WarmStart::from))
     return Error{ErrorCode::kInvalid,
-                 "warm_start: the results of these sweeps are not at hand here; create the sweep "
+                 "warm_start: the results of these sweeps are not available here; create the sweep "
                  "on the server that has them, or remove warm_start"};
   Add(SweepCreated{.sweep = SweepId(state_.last_sweep.value + 1),
                    .spec = command.spec,
@@ -78,7 +78,7 @@ Status Decider::operator()(const EditSweep& command) {
   if (!found.ok()) return found.error();
   if ((*found)->edited > command.seen)
     return Conflict("sweep " + ToString(command.sweep) +
-                    " has been edited since it was looked at: look at it again, then try again");
+                    " was edited in the meantime; read it again and retry");
   return Edit(**found, *found == &opened, *command.spec, {});
 }
 
@@ -104,11 +104,11 @@ Status Decider::operator()(const DeleteSweep& command) {
   if (Status exists = CheckExists(command.sweep); !exists.ok()) return exists;
   const std::string id = ToString(command.sweep);
   if (state_.Find(command.sweep) != nullptr)
-    return Conflict("sweep " + id + " has not ended: kill it first, `attune sweep kill " + id +
+    return Conflict("sweep " + id + " has not ended; kill it first, `attune sweep kill " + id +
                     "`, or wait for its end");
   if (ChangedSince(command.seen,
                    [&](const TrialId& trial) { return trial.sweep == command.sweep; }))
-    return Conflict("sweep " + id + " has changed since it was looked at: try again");
+    return Conflict("sweep " + id + " has changed in the meantime; try again");
   const auto ended = state_.ended.find(command.sweep);
   Add(SweepDeleted{command.sweep, SharedStateWithout(state_, command.sweep),
                    ended == state_.ended.end() ? "" : ended->second.idempotency_key});
@@ -155,19 +155,18 @@ Status Decider::CheckEdit(const Sweep& sweep, const SweepSpec& spec, const EditW
   if (spec.max_step < sweep.spec.max_step ||
       (sweep.spec.max_step.value == 0) != (spec.max_step.value == 0))
     return Error{ErrorCode::kInvalid, words.max_step + ": " + std::to_string(spec.max_step.value) +
-                                          " is not beyond the present " +
-                                          std::to_string(sweep.spec.max_step.value)};
+                                          " is not above the current value " +
+                                          std::to_string(sweep.spec.max_step.value) + "; raise it"};
   if (sweep.spec.External() && spec.stop.max_gpu_hours > 0)
-    return Error{ErrorCode::kInvalid,
-                 words.stop +
-                     "max_gpu_hours: the sweep has no program, and uses no GPU that "
-                     "Attune knows of"};
+    return Error{ErrorCode::kInvalid, words.stop +
+                                          "max_gpu_hours: the sweep has no command, so Attune "
+                                          "cannot count its GPU-hours; remove this limit"};
   if (Status made = CheckAlgorithms(spec); !made.ok()) return made;
   if (spec.stop.max_trials > 0 && spec.stop.max_trials < sweep.created)
     return Error{ErrorCode::kInvalid, words.stop +
                                           "max_trials: " + std::to_string(spec.stop.max_trials) +
                                           " is below the " + std::to_string(sweep.created) +
-                                          " trials that the sweep has already"};
+                                          " trials that the sweep already has; raise it"};
   return {};
 }
 
@@ -180,14 +179,14 @@ Status Decider::CheckHasMoreToDo(const Sweep& sweep, const SweepSpec& spec,
   for (const Best& report : sweep.front) {
     if (!limit && ReachesTargets(spec, report.values)) limit = TargetReached(spec, report);
   }
-  if (limit) return Conflict(limit->text + ": raise that limit as well, or start a new sweep");
+  if (limit) return Conflict(limit->text + "; raise that limit as well, or start a new sweep");
   if (sweep.exhausted && spec.space == sweep.spec.space)
     return Conflict("the searcher " + sweep.spec.searcher.name +
                     " has no further configuration to try");
   if (spec.stop.max_trials == sweep.created)
-    return Error{ErrorCode::kInvalid, words.stop + "max_trials: the sweep has had its " +
+    return Error{ErrorCode::kInvalid, words.stop + "max_trials: the sweep already has " +
                                           std::to_string(sweep.created) +
-                                          " trials; ask for more than that"};
+                                          " trials; set a higher limit"};
   return {};
 }
 

@@ -25,12 +25,12 @@ Status Decider::operator()(const EnqueueTrial& command) {
   RandomStream rest(sweep.spec.seed, number, "trial/enqueued");
   auto config = Complete(sweep.spec.space, command.config, rest);
   if (!config.ok()) return config.error();
-  Add(TrialCreated{.trial = {sweep.id, number},
-                   .config = std::move(config).value(),
-                   .origin = std::string(kEnqueued),
-                   .idempotency_key = command.idempotency_key,
-                   .rationale = Rationale{.rule = std::string(kEnqueued),
-                                          .text = "a configuration of a person's own"}});
+  Add(TrialCreated{
+      .trial = {sweep.id, number},
+      .config = std::move(config).value(),
+      .origin = std::string(kEnqueued),
+      .idempotency_key = command.idempotency_key,
+      .rationale = Rationale{.rule = std::string(kEnqueued), .text = "enqueued by a user"}});
   return {};
 }
 
@@ -60,8 +60,8 @@ Status Decider::operator()(const ReopenTrial& command) {
       .until = command.until,
       .from_start = command.from_start,
       .reason = command.until.value > 0
-                    ? "goes on to step " + std::to_string(command.until.value) + " on request"
-                    : "tried again on request"};
+                    ? "continues to step " + std::to_string(command.until.value) + " on request"
+                    : "retried on request"};
   if (&sweep == &opened)
     Add(SweepReopened{sweep.id,
                       "trial " + std::to_string(record.id.number.value) + " " + fact.reason});
@@ -75,17 +75,18 @@ Status Decider::operator()(const AskTrial& command) {
   const Sweep& sweep = **found;
   if (!sweep.spec.External())
     return Conflict("sweep " + ToString(sweep.id) +
-                    " has a program, which executors run: only a sweep without `command` can be "
-                    "asked for trials");
+                    " has a command, so executors run its program; ask for trials only of a sweep "
+                    "without command");
   if (const auto earlier = FindRequest(sweep.by_key, command.idempotency_key);
       earlier != sweep.by_key.end())
     return CheckSameBody(earlier->first, command.idempotency_key);
   if (command.after && IsLive(sweep, *command.after)) return {};
   if (sweep.state == SweepState::kPaused)
-    return Conflict("sweep " + ToString(sweep.id) + " is paused: resume it first");
+    return Conflict("sweep " + ToString(sweep.id) + " is paused; resume it first");
   if (!MayStart(sweep))
-    return Conflict("sweep " + ToString(sweep.id) + " has " + std::to_string(sweep.live.size()) +
-                    " running trials, as many as max_concurrent_trials allows: tell one first");
+    return Conflict(
+        "sweep " + ToString(sweep.id) + " has " + std::to_string(sweep.live.size()) +
+        " running trials, as many as max_concurrent_trials allows; tell the result of one first");
   if (!HasNext(sweep, now_)) return {};
   StartNext(state_, sweep, {}, command.idempotency_key, now_, facts_);
   if (facts_.empty()) return {};  // its searcher waits
@@ -118,7 +119,7 @@ Status Decider::operator()(const DropCheckpoint& command) {
   }
   const std::string need = NeededBy(**found, live, id.number, *one);
   if (!need.empty())
-    return Conflict("checkpoint " + ToString(command.checkpoint) + " stays: " + need);
+    return Conflict("cannot delete checkpoint " + ToString(command.checkpoint) + ": " + need);
   Add(CheckpointDropped{command.checkpoint, one->executor, one->ref.path, "dropped on request"});
   return {};
 }
@@ -134,10 +135,10 @@ Status Decider::CheckReopening(const Sweep& sweep, const ReopenTrial& command) {
   const TrialState state = trial != nullptr ? trial->state : record.state;
   if (!Ended(state))
     return Conflict("trial " + ToString(record.id) + " has not ended: it is " +
-                    std::string(Name(state)));
+                    std::string(Name(state)) + "; wait for its end or kill it first");
   if (trial != nullptr && trial->live)
     return Conflict("the last attempt of trial " + ToString(record.id) +
-                    " is still ending: try again in a moment");
+                    " is still ending; try again in a moment");
   if (sweep.spec.External() && command.from_start)
     return Error{ErrorCode::kInvalid, "from_start: the sweep has no program to start"};
   const bool beyond = command.until > record.last_step;
@@ -145,11 +146,12 @@ Status Decider::CheckReopening(const Sweep& sweep, const ReopenTrial& command) {
     return Error{ErrorCode::kInvalid,
                  "until: step " + std::to_string(command.until.value) +
                      (beyond ? " needs the newest checkpoint; remove from_start"
-                             : " is not beyond step " + std::to_string(record.last_step.value) +
-                                   ", which trial " + ToString(record.id) + " has reached")};
+                             : " is not after step " + std::to_string(record.last_step.value) +
+                                   ", which trial " + ToString(record.id) +
+                                   " has reached; give a later step")};
   if (command.until.value == 0 && state == TrialState::kCompleted && !command.from_start)
     return Conflict("trial " + ToString(record.id) +
-                    " is complete: continue it to a later step, or restart it from the start");
+                    " is complete; continue it to a later step, or retry it from the beginning");
   return {};
 }
 
@@ -157,7 +159,7 @@ Status Decider::CheckCurrent(const TrialRecord& record) const {
   if (!ChangedSince(record.seen, [&](const TrialId& trial) { return trial == record.id; }))
     return {};
   return Conflict("trial " + ToString(record.id) +
-                  " has changed since it was looked at: look at it again, then try again");
+                  " has changed in the meantime; read it again and retry");
 }
 
 Status Decider::DropUnlessKept(const CheckpointId& id) {
@@ -167,7 +169,7 @@ Status Decider::DropUnlessKept(const CheckpointId& id) {
   const KeptCheckpoint* kept = ended.Find(id);
   if (kept != nullptr && IsOnlyRetained(ended, id))
     Add(CheckpointDropped{id, kept->executor, kept->ref.path,
-                          "it is no longer pinned, and nothing else refers to it"});
+                          "it was unpinned, and nothing else uses it"});
   return {};
 }
 

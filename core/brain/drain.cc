@@ -15,7 +15,7 @@ namespace {
 
 Error NoExecutor(const std::string& name) {
   return {ErrorCode::kNotFound,
-          "there is no executor " + name + "; `attune executor list` shows those there are"};
+          "there is no executor " + name + "; `attune executor list` lists the existing ones"};
 }
 
 // Whether a gang of the sweep could run on other executors, perhaps after waiting for free

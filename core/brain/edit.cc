@@ -68,10 +68,10 @@ class Comparison {
   // Only the first fault is reported.
   void Fault(const std::string& key) {
     if (!fault_)
-      fault_ = Error{ErrorCode::kInvalid,
-                     key +
-                         ": cannot change once the sweep has begun, because its trials so far "
-                         "stand on it; start a new sweep with it"};
+      fault_ =
+          Error{ErrorCode::kInvalid, key +
+                                         ": cannot change after the sweep has started, because its "
+                                         "trials depend on it; start a new sweep instead"};
   }
   template <class T>
   void Fixed(const std::string& key, const T& from, const T& to) {
@@ -108,9 +108,8 @@ class Comparison {
   void CheckReported(const std::string& metric) {
     const auto known = from_.ReportedMetrics();
     if (fault_ || std::ranges::find(known, metric) != known.end()) return;
-    fault_ = Error{ErrorCode::kInvalid,
-                   "stop: the trials of the sweep were not asked to report " + metric +
-                       "; name one of its metrics, or start a new sweep with it"};
+    fault_ = Error{ErrorCode::kInvalid, "stop: the sweep's trials need not report " + metric +
+                                            "; name one of its metrics, or start a new sweep"};
   }
 
   void CompareSpace() {

@@ -43,7 +43,7 @@ Status DecideJoin(const State& state, const JoinExecutor& command, Time now, Fac
   if (Status valid = CheckJoin(command); !valid.ok()) return valid;
   if (const Executor* present = Present(state, command.name)) {
     if (present->instance == command.instance) return {};
-    Lose(state, *present, "its process was replaced by another", now, facts);
+    Lose(state, *present, "a new process replaced it", now, facts);
   }
   std::vector<SweepId> deleted;
   for (const SweepFiles& files : command.sweeps) {

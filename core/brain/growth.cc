@@ -189,10 +189,10 @@ void GrowGang(const State& state, const Reachable& reachable, Time now, Agenda& 
     const bool best = small.sweep->spec.gang.grow == GrowthPolicy::kBest;
     facts.push_back(TrialYielding{
         small.trial->id,
-        should ? Verdict::Resize(reason("room for " + std::to_string(room) +
-                                        (best ? ", and its trial is the best of those" : "")))
-               : Verdict::Continue(reason(waited_for ? "a gang waits that needs the room for more"
-                                                     : "the room for more is gone"))});
+        should ? Verdict::Resize(reason("can grow to " + std::to_string(room) +
+                                        (best ? ", as the best of these trials" : "")))
+               : Verdict::Continue(reason(waited_for ? "a waiting gang needs the slots for more"
+                                                     : "the free slots for more are gone"))});
     return;
   }
 }

@@ -46,7 +46,7 @@ std::optional<Fact> Follow(const Sweep& sweep, const Suggestion& suggestion,
   return SearchExhausted{
       sweep.id,
       "the searcher " + sweep.spec.searcher.name +
-          " waits while nothing runs that it could wait for: " + std::get<Wait>(suggestion).text,
+          " waits, but no trial runs that it could wait for: " + std::get<Wait>(suggestion).text,
       thought};
 }
 

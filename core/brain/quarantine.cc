@@ -28,8 +28,9 @@ void QuarantineIfItKeepsFailing(const State& state, const TrialId& trial,
                                                    std::to_string(trials.size()) +
                                                    " trials failed there in a row";
   facts.push_back(ExecutorQuarantined{executor,
-                                      what + ", while they do well on " + other->first +
-                                          "; tried again after " + FormatShort(seconds) + " s",
+                                      what + ", but not on " + other->first +
+                                          "; no gang starts there for " + FormatShort(seconds) +
+                                          " s",
                                       Time{now.us + static_cast<int64_t>(seconds * 1e6)}});
 }
 

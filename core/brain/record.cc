@@ -216,8 +216,8 @@ class Recorder {
       case Outcome::kPaused:
         Requeue(sweep_, trial_,
                 verdict == VerdictKind::kResize
-                    ? "goes on with more workers"
-                    : "goes on as a clone of trial " + Text(trial_.donor),
+                    ? "continues with more workers"
+                    : "continues as a clone of trial " + Text(trial_.donor),
                 now_, facts_);
         return;
       case Outcome::kFailed:
@@ -227,10 +227,9 @@ class Recorder {
         Requeue(sweep_, trial_, failure.message, now_, facts_);
         return;
       default:
-        Requeue(
-            sweep_, trial_,
-            "attempt " + std::to_string(ended.attempt.number) + " was torn down by its executor",
-            now_, facts_);
+        Requeue(sweep_, trial_,
+                "attempt " + std::to_string(ended.attempt.number) + " was ended by its executor",
+                now_, facts_);
     }
   }
 
@@ -244,10 +243,10 @@ class Recorder {
   std::string ReasonToComplete(const std::string& silence) const {
     const bool external = sweep_.spec.External();
     if (trial_.last_step.value > 0)
-      return (external ? "its asker said that it is complete after step "
+      return (external ? "its client said that it is complete after step "
                        : "the program ended by itself after step ") +
              Text(trial_.last_step);
-    return (external ? "its asker said that it is complete without reporting "
+    return (external ? "its client said that it is complete without reporting "
                      : "the program ended without reporting ") +
            sweep_.spec.objective().metric + (silence.empty() ? "" : ": " + silence);
   }

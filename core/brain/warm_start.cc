@@ -29,14 +29,14 @@ std::optional<Error> ForeignMetric(const Objective& wanted, SweepId from,
   if (same == improved.end()) {
     std::string metrics;
     for (const Objective& each : improved) metrics += (metrics.empty() ? "" : ", ") + each.metric;
-    return Refusal(from, "improves " + metrics + ", not " + wanted.metric +
-                             "; name a sweep of the same metric");
+    return Refusal(from, "optimizes " + metrics + ", not " + wanted.metric +
+                             "; name a sweep with the same metric");
   }
   if (same->mode == wanted.mode) return std::nullopt;
   const bool max = same->mode == Mode::kMax;
-  return Refusal(from, std::string(max ? "maximises " : "minimises ") + wanted.metric +
-                           ", and this sweep shall " + (max ? "minimise" : "maximise") +
-                           " it; name a sweep of the same goal");
+  return Refusal(from, std::string(max ? "maximizes " : "minimizes ") + wanted.metric +
+                           ", but this sweep " + (max ? "minimizes" : "maximizes") +
+                           " it; name a sweep with the same mode");
 }
 
 std::optional<Error> Foreign(const SweepSpec& spec, SweepId from, const SweepSpec& earlier) {
@@ -47,7 +47,8 @@ std::optional<Error> Foreign(const SweepSpec& spec, SweepId from, const SweepSpe
     const bool varies = !std::holds_alternative<ConstantDomain>(parameter.domain);
     if (varies && earlier.space.Find(parameter.name) != nullptr) return std::nullopt;
   }
-  return Refusal(from, "has none of this sweep's parameters; name one that varied some of them");
+  return Refusal(from,
+                 "has none of this sweep's parameters; name a sweep that varies some of them");
 }
 
 // The configuration of the result in the new space, or the name of a parameter that is out of
@@ -139,7 +140,7 @@ std::string Text(const WarmStart& start, size_t inside,
     text += "; " + std::to_string(count) + " outside of " + name;
   std::string names;
   for (const std::string& name : drawn) names += (names.empty() ? "" : ", ") + name;
-  if (!names.empty()) text += "; drawn at random where it was absent: " + names;
+  if (!names.empty()) text += "; values drawn at random if absent: " + names;
   return text;
 }
 
@@ -148,7 +149,7 @@ std::string Text(const WarmStart& start, size_t inside,
 Result<WarmStart> TakeResults(const SweepSpec& spec, SweepId from, const SweepSpec& earlier,
                               std::vector<TrialResult> results) {
   if (auto foreign = Foreign(spec, from, earlier)) return *foreign;
-  if (results.empty()) return Refusal(from, "has no results yet; wait for some");
+  if (results.empty()) return Refusal(from, "has no results yet; wait for its first results");
   WarmStart start{.from = from, .results = std::ssize(results)};
   std::vector<PriorResult> inside;
   std::map<std::string, int64_t> outside;
@@ -169,7 +170,7 @@ Result<WarmStart> TakeResults(const SweepSpec& spec, SweepId from, const SweepSp
   }
   start.text = Text(start, inside.size(), outside, drawn);
   if (start.taken.empty())
-    return Refusal(from, "has nothing that lies within this sweep's ranges: " + start.text);
+    return Refusal(from, "has no results within this sweep's ranges: " + start.text);
   return start;
 }
 

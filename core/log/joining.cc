@@ -12,7 +12,7 @@ namespace {
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 Status CheckName(const std::string& name) {
-  if (name.empty()) return Invalid("an executor must have a name: start it with --name NAME");
+  if (name.empty()) return Invalid("an executor must have a name; start it with --name NAME");
   const bool is_word =
       name[0] != '.' && name.find('/') == name.npos && std::ranges::none_of(name, IsControl);
   if (name.size() <= kExecutorNameBytesMax && is_word) return {};
@@ -30,7 +30,7 @@ Status CheckAmount(const char* what, int64_t amount, int64_t most) {
 
 Status CheckJoin(const JoinExecutor& join) {
   if (Status name = CheckName(join.name); !name.ok()) return name;
-  if (join.instance.empty()) return Invalid("the executor did not say its instance");
+  if (join.instance.empty()) return Invalid("the executor sent no instance");
   for (const std::string& text : {join.instance, join.address, join.folder}) {
     if (text.size() > kExecutorTextBytesMax)
       return Invalid("the instance, address or folder of an executor is longer than " +

@@ -16,21 +16,21 @@ Status Check(std::string_view what, std::string_view text) {
   if (text.empty()) return Error{ErrorCode::kInvalid, std::string(what) + " is empty"};
   if (text.size() <= kMaxLabelBytes && std::ranges::all_of(text, IsAllowed)) return {};
   return Error{ErrorCode::kInvalid, "`" + std::string(text.substr(0, 2 * kMaxLabelBytes)) +
-                                        "` is no " + std::string(what) + ": write at most " +
+                                        "` is not a valid " + std::string(what) + "; use at most " +
                                         std::to_string(kMaxLabelBytes) +
                                         " letters, digits, - _ . or /"};
 }
 
 }  // namespace
 
-Status CheckLabelName(std::string_view name) { return Check("name of a label", name); }
+Status CheckLabelName(std::string_view name) { return Check("label name", name); }
 
-Status CheckLabelValue(std::string_view value) { return Check("value of a label", value); }
+Status CheckLabelValue(std::string_view value) { return Check("label value", value); }
 
 Status CheckLabels(const Labels& labels) {
   if (labels.size() > kMaxLabels)
     return Error{ErrorCode::kInvalid, std::to_string(labels.size()) + " labels; an executor has " +
-                                          std::to_string(kMaxLabels) + " at most"};
+                                          std::to_string(kMaxLabels) + " at most; remove some"};
   for (const auto& [name, value] : labels) {
     if (Status checked = CheckLabelName(name); !checked.ok()) return checked;
     if (Status checked = CheckLabelValue(value); !checked.ok()) return checked;

@@ -116,7 +116,7 @@ Result<Value> AdmitTo(const CategoricalDomain& domain, const Value& value) {
 
 Result<Value> AdmitTo(const ConstantDomain& domain, const Value& value) {
   if (SameSetting(domain.value, value)) return domain.value;
-  return Invalid("'" + Shown(value) + "' is not its constant " + Shown(domain.value));
+  return Invalid("'" + Shown(value) + "' is not its only value, " + Shown(domain.value));
 }
 
 }  // namespace

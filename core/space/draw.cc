@@ -54,8 +54,8 @@ Result<Config> Complete(const SearchSpace& space, const Config& given, RandomStr
       const bool decided = values[parent] != nullptr || std::holds_alternative<ConstantDomain>(
                                                             space.parameters()[parent].domain);
       if (is_given && !decided)
-        return Error{ErrorCode::kInvalid, parameter.name + ": exists only beside some values of " +
-                                              condition.parent + "; give that as well"};
+        return Error{ErrorCode::kInvalid, parameter.name + ": depends on " + condition.parent +
+                                              "; also set " + condition.parent};
     }
     if (is_given || !space.IsActive(parameter, complete)) continue;
     drawn[place] = Draw(parameter.domain, stream);

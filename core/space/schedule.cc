@@ -34,8 +34,8 @@ std::optional<Value> Parse(std::string_view text) {
   return Value(number);
 }
 
-// The value of the parameter's domain that the text spells. If there is none, the text itself, which
-// Resolve then refuses.
+// The value of the parameter's domain that the text spells. If there is none, the text itself,
+// which Resolve then refuses.
 Value ValueOf(const std::string& text, const Domain& domain) {
   std::optional<Value> value;
   if (std::holds_alternative<FloatDomain>(domain)) value = Parse<double>(text);
@@ -86,7 +86,7 @@ class Reader {
       if (fault_) return config;
       const Parameter* parameter = space_.Find(name);
       if (parameter == nullptr) {
-        Fail("there is no parameter " + name);
+        Fail("unknown parameter " + name);
       } else {
         config.Set(name, ValueOf(value, parameter->domain));
       }

@@ -119,7 +119,7 @@ bool SearchSpace::IsActive(const Parameter& parameter, const Values& values) con
 
 Result<Config> SearchSpace::Resolve(const Config& config) const {
   for (const auto& [name, value] : config.entries()) {
-    if (!Find(name)) return Wrong(name, "is no parameter of this sweep; remove it");
+    if (!Find(name)) return Wrong(name, "is not a parameter of this sweep; remove it");
   }
 
   const Values values = ValuesByPlace(config);

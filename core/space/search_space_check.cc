@@ -54,28 +54,31 @@ class Checker {
     if (!std::isfinite(domain.min)) Fault(name, "min", "must be a finite number");
     if (!std::isfinite(domain.max)) Fault(name, "max", "must be a finite number");
     if (finite && domain.max < domain.min) {
-      Fault(name, "max", FormatReal(domain.max) + " is below min " + FormatReal(domain.min));
+      Fault(name, "max",
+            FormatReal(domain.max) + " is below min " + FormatReal(domain.min) +
+                "; swap them or raise max");
     }
     if (finite && !std::isfinite(domain.max - domain.min)) {
-      Fault(name, "max", "the range is wider than a number can say; bring max and min together");
+      Fault(name, "max", "the range is too wide for a 64-bit float; lower max or raise min");
     }
     if (domain.scale == Scale::kLog && !(domain.min > 0)) {
       Fault(name, "min", "log scale needs min > 0; raise min or use scale: linear");
     }
     if (domain.step && !(*domain.step > 0 && std::isfinite(*domain.step))) {
-      Fault(name, "step", "must be above 0; raise it or leave it out");
+      Fault(name, "step", "must be above 0; raise it or remove it");
     } else if (domain.step && finite && (domain.max - domain.min) / *domain.step > kMaxSteps) {
-      Fault(name, "step", "is too small to tell its steps apart; raise it or leave it out");
+      Fault(name, "step", "is too small to distinguish the steps; raise it or remove it");
     }
   }
 
   void CheckDomain(const std::string& name, const IntDomain& domain) {
     if (domain.max < domain.min) {
       Fault(name, "max",
-            std::to_string(domain.max) + " is below min " + std::to_string(domain.min));
+            std::to_string(domain.max) + " is below min " + std::to_string(domain.min) +
+                "; swap them or raise max");
     } else if (static_cast<uint64_t>(domain.max) - static_cast<uint64_t>(domain.min) >=
                static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      Fault(name, "max", "the range is wider than an integer can say; bring max and min together");
+      Fault(name, "max", "the range is too wide for a 64-bit integer; lower max or raise min");
     }
     if (domain.scale == Scale::kLog && domain.min <= 0) {
       Fault(name, "min", "log scale needs min > 0; raise min or use scale: linear");
@@ -108,19 +111,20 @@ class Checker {
     const auto found = places_.find(condition.parent);
     if (found == places_.end()) {
       Fault(parameter.name, "when",
-            "'" + condition.parent + "' is no parameter; there are: " + Names());
+            "unknown parameter '" + condition.parent + "'; use one of: " + Names());
       return;
     }
     const auto same = [&](const Condition& other) { return other.parent == condition.parent; };
     if (&*std::find_if(parameter.when.begin(), parameter.when.end(), same) != &condition) {
-      Fault(parameter.name, "when", "names '" + condition.parent + "' twice; join the two");
+      Fault(parameter.name, "when",
+            "names '" + condition.parent + "' twice; merge the two conditions");
       return;
     }
     const bool values = !condition.any_of.empty();
     const bool bounds = condition.at_least || condition.at_most;
     if (values == bounds) {
       Fault(parameter.name, "when",
-            "says " + std::string(values ? "both values and bounds" : "nothing") + " of '" +
+            "has " + std::string(values ? "both values and bounds" : "no condition") + " for '" +
                 condition.parent + "'; give values or gte / lte");
       return;
     }
@@ -232,7 +236,9 @@ class Checker {
           for (auto back = path.rbegin(); back->parameter != parent; ++back) {
             cycle = back->parameter->name + " → " + cycle;
           }
-          Fault(parent->name, "when", "runs in a circle: " + parent->name + " → " + cycle);
+          Fault(
+              parent->name, "when",
+              "is circular: " + parent->name + " → " + cycle + "; remove one of these conditions");
         }
       }
     }

@@ -58,11 +58,11 @@ std::optional<EndedSweepData> MissingData(const State& state, const Event& event
 Status RestoreEndedSweep(State& state, EndedSweepData part) {
   EndedSweep& ended = state.ended.at(part.sweep);
   if (ContentHash(part.bytes) != ended.mark)
-    return Error{ErrorCode::kCorrupt,
-                 "what the database keeps of sweep " + ToString(part.sweep) +
-                     " is damaged, so that it cannot be opened again: stop the "
-                     "server, empty the tables ended_sweeps and snapshots, "
-                     "and start it; they are made anew from the log"};
+    return Error{
+        ErrorCode::kCorrupt,
+        "the saved state of sweep " + ToString(part.sweep) +
+            " is damaged, so the sweep cannot be opened again; stop the server, empty the tables "
+            "ended_sweeps and snapshots, and start it: it rebuilds them from the log"};
   ended.saved = std::move(part.bytes);
   return {};
 }

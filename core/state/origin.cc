@@ -39,8 +39,8 @@ Origin OriginOf(const State& state, const Trial& trial) {
     origin.checkpoint = &*kept;
     break;
   }
-  origin.reason = Text(*newest) + " lies on executor " + newest->executor +
-                  ", which is lost; it goes on from " +
+  origin.reason = Text(*newest) + " is on executor " + newest->executor +
+                  ", which is lost; the trial continues from " +
                   (origin.checkpoint != nullptr ? Text(*origin.checkpoint) : "the beginning");
   return origin;
 }

@@ -243,10 +243,11 @@ std::vector<RankSlot> PlaceAll(const GangRequest& request, int workers, const Ho
 std::string DescribeNoHostForRankZero(const GangRequest& request, const Hosts& hosts) {
   for (const std::string& name : *request.rank_zero_hosts) {
     if (hosts.Find(name) != nullptr)
-      return "its checkpoint lies on executor " + name + ", which has not " +
+      return "its checkpoint is on executor " + name + ", which does not have " +
              ToString(request.required);
   }
-  return "its checkpoint lies on executor " + *request.rank_zero_hosts->begin() + ", which is away";
+  return "its checkpoint is on executor " + *request.rank_zero_hosts->begin() +
+         ", which is not connected";
 }
 
 // The distinct labels of all executors: "gpu=a100, gpu=h100, zone=a".
@@ -353,7 +354,7 @@ std::string DescribeShortage(const GangRequest& request, const Hosts& whole) {
   const std::string with = request.required.empty() ? "" : " with " + ToString(request.required);
   if (all.All().empty()) return "no executor" + with + " is connected";
   if (hosts.empty())
-    return "needs an executor" + with + "; none has that (labels seen: " + ListLabels(all) + ")";
+    return "needs an executor" + with + ", but none has it (known labels: " + ListLabels(all) + ")";
   const Resources need = ResourcesOf(request.per_worker, request.min_workers);
   const std::vector<const Host*> spanning = HostsToSpan(request, all);
   for (const Host* host : spanning) {
@@ -374,7 +375,7 @@ std::string DescribeShortage(const GangRequest& request, const Hosts& whole) {
       text +=
           (i == 0 ? ": " : ", ") + hosts[i]->name + " has " + in_words(free(*hosts[i])) + " free";
     if (hosts.size() > kHostsNamed)
-      text += ", and " + std::to_string(hosts.size() - kHostsNamed) + " others have no more";
+      text += ", and " + std::to_string(hosts.size() - kHostsNamed) + " others have no more free";
     return text;
   };
   const auto gpus = [](const Host& host) { return std::ssize(host.gpus_free); };
@@ -392,8 +393,8 @@ std::string DescribeShortage(const GangRequest& request, const Hosts& whole) {
   }
   if (FindNearest(request, all).empty())
     text +=
-        "; no executor is large enough for this gang: lower resources.workers or what each needs, "
-        "or let a larger executor join";
+        "; no executor is large enough for this gang: lower resources.workers or the resources of "
+        "each worker, or start a larger executor";
   return text;
 }
 

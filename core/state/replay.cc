@@ -18,7 +18,7 @@ Status CanReplay(const Algorithms& known, const Event& event) {
   known.Complete(spec);
   const auto named = [&](const Error& error) {
     return Error{error.code, "sweep " + ToString(*SweepOf(event.fact)) +
-                                 " cannot be decided again: " + error.message};
+                                 " cannot be replayed: " + error.message};
   };
   if (const auto searcher = known.MakeSearcher(spec); !searcher.ok())
     return named(searcher.error());

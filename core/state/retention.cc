@@ -97,11 +97,11 @@ std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
                      const KeptCheckpoint& checkpoint) {
   const CheckpointId id{{sweep.id, trial}, checkpoint.attempt, checkpoint.ref.step};
   if (checkpoint.pinned)
-    return "it is pinned: unpin it with `attune checkpoint unpin " + ToString(id) + "`";
-  if (IsBest(sweep, id)) return "it is that of the sweep's best result";
+    return "it is pinned; unpin it with `attune checkpoint unpin " + ToString(id) + "`";
+  if (IsBest(sweep, id)) return "it has the sweep's best result";
   for (const TrialNumber clone : sweep.clones) {
     if (sweep.Find(clone)->donor == id)
-      return "trial " + std::to_string(clone.value) + " goes on from it";
+      return "trial " + std::to_string(clone.value) + " continues from it";
   }
   if (sweep.retained.contains(id)) return "the scheduler may let another trial resume from it";
   if (live == nullptr) return "";
@@ -109,7 +109,7 @@ std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
     return "attempt " + std::to_string(live->live->id.number) + " has resumed from it";
   if (!Ended(live->state) && live->NewestCheckpoint() != nullptr &&
       live->NewestCheckpoint()->ref == checkpoint.ref)
-    return "it is the newest, from which its trial would go on: kill the trial first";
+    return "its trial would resume from it; kill the trial first";
   return "";
 }
 

@@ -105,7 +105,7 @@ constexpr uint32_t kForm = 3;
 // Most changes of the fields change this number, in case somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);
 
-const Error kNotOurs{ErrorCode::kCorrupt, "the snapshot is damaged or of another version"};
+const Error kNotOurs{ErrorCode::kCorrupt, "the snapshot is damaged, or another version wrote it"};
 
 std::string Stamp(const std::string& body) {
   ArchiveWriter whole;

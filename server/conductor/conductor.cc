@@ -83,7 +83,7 @@ std::vector<Result<std::vector<Event>>> Conductor::Execute(std::vector<Command> 
     if (queue_.full())
       return {commands.size(),
               Answer(Error{ErrorCode::kUnavailable,
-                           "too many commands are waiting: try again in a moment"})};
+                           "too many commands are waiting; try again in a moment"})};
   }
   std::vector<Answer> answers;
   Submission submission{.commands = std::move(commands), .actor = std::move(actor)};

@@ -27,8 +27,8 @@ Result<std::string> ReadOrCreateWord(const std::filesystem::path& file, const st
   if (join && join->token == word) return word;
   return Error{
       ErrorCode::kInvalid,
-      file.string() + " holds no " + what +
-          ": write one word of printable ASCII to it, or remove the file to get a new one"};
+      file.string() + " has no valid " + what +
+          "; write one word of printable ASCII to it, or remove the file to get a new one"};
 }
 
 std::string DescribeHolder(const std::filesystem::path& folder) {
@@ -46,14 +46,14 @@ Result<DataFolder> DataFolder::Open(const std::filesystem::path& given) {
   if (error)
     return Error{
         error == std::errc::no_space_on_device ? ErrorCode::kStorageFull : ErrorCode::kDenied,
-        "cannot make the data folder " + path.string() + ": " + error.message() +
-            "; give another with --data-dir"};
+        "cannot create the data folder " + path.string() + ": " + error.message() +
+            "; choose another with --data-dir"};
   Result<UniqueFd> lock = LockFile(path / "lock", kPrivate);
   if (!lock.ok() && lock.error().code == ErrorCode::kConflict)
     return Error{ErrorCode::kConflict,
                  "the data folder " + path.string() + " is in use by another server" +
                      DescribeHolder(path) +
-                     ": stop that server, or give another folder with --data-dir"};
+                     "; stop that server, or choose another folder with --data-dir"};
   if (!lock.ok()) return lock.error();
   DataFolder folder(path, *std::move(lock));
   auto token = ReadOrCreateWord(path / "token", "token");
@@ -87,12 +87,11 @@ Result<tls::Identity> DataFolder::Identity() const {
     if (auto identity = tls::ParsePem(pem.ok() ? *pem : "")) return *std::move(identity);
     return Error{ErrorCode::kCorrupt,
                  file.string() +
-                     " cannot be read or lacks a certificate with its key: restore the file, or "
-                     "delete it and let "
-                     "every executor join with the new word in the file `join`"};
+                     " cannot be read, or has no certificate with its key; restore the file, or "
+                     "delete it and start every executor again with the new file `join`"};
   }
   const auto made = tls::MakeIdentity();
-  if (!made) return Error{ErrorCode::kInternal, "OpenSSL cannot make a certificate"};
+  if (!made) return Error{ErrorCode::kInternal, "OpenSSL cannot create a certificate"};
   if (Status written = WriteWhole(file, tls::ToPem(*made), kPrivate); !written.ok())
     return written.error();
   return *made;

@@ -72,17 +72,18 @@ NamedTokens::NamedTokens(const fs::path& data_dir) : folder_(data_dir / "tokens"
 Result<std::string> NamedTokens::Create(const std::string& name, Role role) const {
   if (!IsName(name))
     return Error{ErrorCode::kInvalid,
-                 "`" + name + "` cannot name a token: use at most " +
+                 "`" + name + "` is not a valid name of a token; use at most " +
                      std::to_string(kNameBytesMax) +
-                     " of a to z, 0 to 9, `-`, `_` and `.`, but no dot at the beginning; "
-                     "`admin` and `attune` are reserved"};
+                     " characters of a to z, 0 to 9, `-`, `_` and `.`, without a dot at the "
+                     "beginning (`admin` and `attune` are reserved)"};
   std::error_code error;
   fs::create_directory(folder_, error);
   if (!error) fs::permissions(folder_, fs::perms::owner_all, error);
-  if (error) return SystemError("cannot make " + folder_.string(), error.value());
+  if (error) return SystemError("cannot create " + folder_.string(), error.value());
   if (fs::exists(folder_ / name, error))
-    return Error{ErrorCode::kConflict,
-                 name + " has a token: remove it first with `attune token rm " + name + "`"};
+    return Error{
+        ErrorCode::kConflict,
+        name + " already has a token; remove it first with `attune token rm " + name + "`"};
   return Write(name, role);
 }
 
@@ -103,7 +104,8 @@ Result<std::string> NamedTokens::Rotate(const std::string& name) const {
   if (!tokens.ok()) return tokens.error();
   const auto found = std::ranges::find(*tokens, name, &NamedToken::name);
   if (found == tokens->end())
-    return Error{ErrorCode::kNotFound, "there is no token of `" + name + "`"};
+    return Error{ErrorCode::kNotFound,
+                 "there is no token of `" + name + "`; list them with `attune token list`"};
   return Write(name, found->role);
 }
 
@@ -111,7 +113,8 @@ Status NamedTokens::Remove(const std::string& name) const {
   if (IsName(name) && unlink((folder_ / name).c_str()) == 0) return {};
   if (IsName(name) && errno != ENOENT)
     return SystemError("cannot remove the token of " + name, errno);
-  return Error{ErrorCode::kNotFound, "there is no token of `" + name + "`"};
+  return Error{ErrorCode::kNotFound,
+               "there is no token of `" + name + "`; list them with `attune token list`"};
 }
 
 Result<std::vector<NamedToken>> NamedTokens::List() const {
@@ -127,7 +130,7 @@ Result<std::vector<NamedToken>> NamedTokens::List() const {
       tokens.push_back(*std::move(token));
     } else {
       logging::Warn("the token file {} is skipped: {}", entry->path().string(),
-                    text.ok() ? "it holds no token" : text.error().message);
+                    text.ok() ? "it has no valid token" : text.error().message);
     }
   }
   if (error && error != std::errc::no_such_file_or_directory)

@@ -34,19 +34,22 @@ Result<std::string> ToText(const json& contents) {
 }
 
 Status CheckValue(const std::string& value) {
-  if (value.empty()) return Error{ErrorCode::kInvalid, "the value is empty"};
+  if (value.empty())
+    return Error{ErrorCode::kInvalid, "the value is empty; pass it through standard input"};
   if (value.size() > kSecretBytesMax)
     return Error{ErrorCode::kInvalid,
                  "the value has more than " + std::to_string(kSecretBytesMax) +
-                     " bytes: put it into a file and give the file's path in env"};
+                     " bytes; put it into a file and give the file's path in env"};
   if (value.find('\0') != value.npos)
     return Error{ErrorCode::kInvalid,
-                 "the value has a zero byte, which an environment variable cannot hold"};
+                 "the value has a zero byte, which an environment variable cannot hold; encode it, "
+                 "for example as base64"};
   return {};
 }
 
 Error NoSuchSecret(const std::string& name) {
-  return {ErrorCode::kNotFound, "there is no secret " + name};
+  return {ErrorCode::kNotFound,
+          "there is no secret " + name + "; `attune secret list` lists the existing ones"};
 }
 
 }  // namespace
@@ -136,7 +139,7 @@ Result<Secrets::Contents> Secrets::ReadFile() const {
     file.at("former").get_to(contents.former);
   } catch (const json::exception&) {
     return Error{ErrorCode::kCorrupt,
-                 file_.string() + " is damaged: delete it, and set the secrets again"};
+                 file_.string() + " is damaged; delete it, and set the secrets again"};
   }
   for (const auto& [name, value] : contents.values) masked.push_back(value);
   for (const auto& [name, value] : contents.former) masked.push_back(value);
@@ -147,7 +150,7 @@ Result<Secrets::Contents> Secrets::ReadFile() const {
 Status Secrets::Edit(const std::function<Status(Contents&)>& change) const {
   const Result<UniqueFd> lock = LockFile(folder_ / "secrets.lock", kPrivate);
   if (!lock.ok() && lock.error().code == ErrorCode::kConflict)
-    return Error{ErrorCode::kConflict, "another process changes the secrets: try again"};
+    return Error{ErrorCode::kConflict, "another process is changing the secrets; try again"};
   if (!lock.ok()) return lock.error();
   auto contents = ReadFile();
   if (!contents.ok()) return contents.error();

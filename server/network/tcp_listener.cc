@@ -19,14 +19,14 @@ Error CannotListen(const std::string& host, int port, const std::string& flag,
   const std::string place = host + ":" + std::to_string(port);
   if (system_error == EADDRINUSE)
     return {ErrorCode::kUnavailable, "port " + std::to_string(port) + " of " + host +
-                                         " is taken by another program: choose another with " +
+                                         " is in use by another program; choose another with " +
                                          flag + ", or 0 for any free one"};
   if (system_error == EACCES)
     return {ErrorCode::kDenied,
-            "may not listen on " + place + ": choose a port above 1023 with " + flag};
+            "not allowed to listen on " + place + "; choose a port above 1023 with " + flag};
   if (system_error == EADDRNOTAVAIL)
     return {ErrorCode::kUnavailable,
-            "cannot listen on " + place + ": this machine has no address " + host +
+            "cannot listen on " + place + ": this host has no address " + host +
                 (host == "127.0.0.1" ? "; add it with `ip addr add 127.0.0.1/8 dev lo`" : "")};
   return {ErrorCode::kUnavailable, "cannot listen on " + place + ": " + reason};
 }

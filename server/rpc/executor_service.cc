@@ -87,7 +87,8 @@ void ExecutorService::SetAuthenticated(Authenticated authenticated) {
 grpc::Status ExecutorService::Authenticate(const std::string& token,
                                            const std::string& peer) const {
   if (!may_join_(token))
-    return {grpc::StatusCode::UNAUTHENTICATED, "the token does not allow to join this server"};
+    return {grpc::StatusCode::UNAUTHENTICATED,
+            "the token does not allow an executor to join this server"};
   const std::lock_guard lock(authenticated_mutex_);
   if (authenticated_ && !authenticated_(peer))
     return {grpc::StatusCode::UNAVAILABLE, "the server has too many connections of executors"};
@@ -244,7 +245,7 @@ grpc::ServerUnaryReactor* ExecutorService::Fetch(grpc::CallbackServerContext* co
     --fetches_;
     reactor->Finish({grpc::StatusCode::UNAVAILABLE,
                      std::to_string(kFetchesMax) +
-                         " requests for checkpoints are waiting already: try again in a moment"});
+                         " requests for checkpoints are waiting already; try again in a moment"});
     return reactor;
   }
   fetching_.Run([this, context, reactor, request, piece] {

@@ -18,7 +18,7 @@ std::string OtherFormat(const v1::Hello& hello) {
   return "the executor has version " + (hello.version().empty() ? "?" : hello.version()) +
          " of Attune, which speaks format " + std::to_string(hello.format()) +
          "; this server has version " + kVersion + ", which speaks format " +
-         std::to_string(kFormat) + ": install the same version on both";
+         std::to_string(kFormat) + "; install the same version on both";
 }
 
 // The time that the executor has left; 0, which means unlimited, if it gives none or years.
@@ -40,8 +40,8 @@ v1::Refusal MakeRefusal(v1::Refusal::Code code, const std::string& message) {
 std::optional<v1::Refusal> CheckHello(const v1::Hello& hello, bool may_join) {
   if (!may_join)
     return MakeRefusal(v1::Refusal::BAD_TOKEN,
-                       "the token does not allow to join this server: give its DATA-DIR/join with "
-                       "--token-file, or another token of role executor");
+                       "the token does not allow an executor to join this server; pass its "
+                       "DATA-DIR/join with --token-file, or another token with the role executor");
   if (hello.ByteSizeLong() > kHelloBytesMax)
     return MakeRefusal(v1::Refusal::BAD_HELLO,
                        "the executor's first message has " + std::to_string(hello.ByteSizeLong()) +

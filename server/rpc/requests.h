@@ -48,7 +48,7 @@ class Requests {
       const std::lock_guard lock(mutex_);
       if (waiting_.size() >= limits_.requests_max)
         return unavailable(std::to_string(limits_.requests_max) + " " + limits_.readers +
-                           " are waiting for executors already: try again in a moment");
+                           " are waiting for executors already; try again in a moment");
       request = ++last_;
       waiting_[request].executor = executor;
     }
@@ -63,9 +63,9 @@ class Requests {
     if (!asked)
       return unavailable(
           "executor " + executor +
-          ", which has the data, is not connected: start it again on the same data folder");
+          ", which has the data, is not connected; start it again on the same data folder");
     if (result.gone)
-      return unavailable("executor " + executor + " disconnected before it answered: try again");
+      return unavailable("executor " + executor + " disconnected before it answered; try again");
     if (!result.answer)
       return unavailable("executor " + executor + " did not answer within " +
                          std::to_string(limits_.longest.count()) + " s");

@@ -40,7 +40,7 @@ Result<std::unique_ptr<RpcServer>> RpcServer::Start(ExecutorService& service,
     listener = *std::move(listening);
     // The connections carry tokens and secrets.
     if (!listener.is_loopback && !options.identity)
-      return Error{ErrorCode::kInvalid, "other machines can reach the executors' port at " +
+      return Error{ErrorCode::kInvalid, "other hosts can reach the executors' port at " +
                                             options.host + ", so executors must use TLS there"};
     to_grpc = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,

@@ -60,7 +60,7 @@ void Sessions::OnHello(SessionId id, const v1::Hello& hello, Time now) {
 void Sessions::OnTooManyConnections(SessionId id) {
   if (Session* session = Find(id))
     Refuse(*session, v1::Refusal::BUSY,
-           "the server has as many connections of executors as it may keep open: try again later, "
+           "the server has as many connections of executors as it may keep open; try again later, "
            "or raise the limit of open files (ulimit -n) of the server");
 }
 
@@ -82,7 +82,7 @@ void Sessions::Join(SessionId id) {
   const v1::Hello& hello = session.hello;
   if (identifying_)
     return Refuse(session, v1::Refusal::BUSY,
-                  "the log is about to get another identity: try again in a moment");
+                  "the log is about to get another identity; try again in a moment");
   if (std::string reason = FindMissingEvents(hello); !reason.empty())
     return IdentifyLog(id, std::move(reason));
   const Executor& executor = executors_[hello.name()];
@@ -386,7 +386,7 @@ void Sessions::OnState(const Status& writable) {
     if (session.stage == Stage::kJoined && !session.closing) SubmitLeave(id, session);
   }
   CloseAfterDroppedFacts(
-      "the server can write again: connect again and send all unacknowledged facts");
+      "the server can write again; connect again and send all unacknowledged facts");
 }
 
 void Sessions::CloseAfterDroppedFacts(const std::string& why) {

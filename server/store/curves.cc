@@ -219,8 +219,9 @@ class PageOfCurves {
   // Ends the page before this trial, because the page became full within it.
   Status EndBefore(TrialNumber trial) {
     if (trials_ == 0)
-      return Invalid("trial " + std::to_string(trial.value) +
-                     " has too many points for one answer: read them with `attune export`");
+      return Invalid(
+          "trial " + std::to_string(trial.value) +
+          " has too many points for one answer; read them with `attune db export --what reports`");
     curves_.next = trial;
     return {};
   }

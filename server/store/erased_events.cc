@@ -38,7 +38,7 @@ Status ErasedEvents::CheckGap(EventSeq before, EventSeq next) {
     if (bits_.Has(missing)) continue;
     return Error{ErrorCode::kCorrupt,
                  "the log lacks event " + std::to_string(missing.value) +
-                     ", which was not erased: restore the database from a backup"};
+                     ", which was not erased; restore the database from a backup"};
   }
   return {};
 }

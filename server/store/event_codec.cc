@@ -108,7 +108,7 @@ Result<Fact> Decode(const StoredFact& stored) {
       return Corrupt(stored, "version " + std::to_string(stored.version) +
                                  " is newer than this program, which reads up to " +
                                  std::to_string(decoder.version) +
-                                 ": use the version of Attune that wrote it");
+                                 "; use the version of Attune that wrote it");
     try {
       Json json = ParseJsonOrThrow<Json>(stored.payload);
       if (IsMeasured(stored.kind)) json = WithNames(stored.kind, json);
@@ -118,7 +118,7 @@ Result<Fact> Decode(const StoredFact& stored) {
     }
   }
   return Corrupt(stored,
-                 "this program does not know the kind: use the version of Attune that wrote it");
+                 "this program does not know the kind; use the version of Attune that wrote it");
 }
 
 }  // namespace attune::server

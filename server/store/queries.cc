@@ -14,7 +14,8 @@ namespace attune::server {
 namespace {
 
 Error NoTrial(const TrialId& id) {
-  return {ErrorCode::kNotFound, "there is no trial " + ToString(id)};
+  return {ErrorCode::kNotFound, "there is no trial " + ToString(id) + "; `attune trial list " +
+                                    ToString(id.sweep) + "` lists the existing ones"};
 }
 
 std::optional<double> OptionalReal(const sqlite::Rows& rows, int column) {

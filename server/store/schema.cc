@@ -157,7 +157,7 @@ Status CheckSchema(sqlite::Connection& connection, const std::string& path) {
   if (!tables.ok()) return Damaged(path, tables.error());
   if (*tables == 0)
     return Error{ErrorCode::kCorrupt,
-                 path + " is empty: start `attune serve` on it, which creates the tables"};
+                 path + " is empty; start `attune serve` on it, which creates the tables"};
   const auto application = connection.Number("PRAGMA log.application_id");
   if (!application.ok()) return Damaged(path, application.error());
   if (*application != kApplicationId) return WrongProgramError(path);
@@ -169,7 +169,7 @@ Status CheckSchema(sqlite::Connection& connection, const std::string& path) {
   if (writer->tables == ThisProgram().tables) return {};
   return Error{ErrorCode::kCorrupt,
                path + " has the tables of Attune " + writer->version + "; this is Attune " +
-                   kVersion + ": start `attune serve` on it and wait until it has rebuilt them"};
+                   kVersion + "; start `attune serve` on it and wait until it has rebuilt them"};
 }
 
 }  // namespace attune::server

@@ -40,21 +40,21 @@ Error Explain(const std::string& path, const Error& error) {
   switch (error.code) {
     case ErrorCode::kUnavailable:
       return {ErrorCode::kConflict, path +
-                                        " is locked by another process: end it, or choose another "
+                                        " is locked by another process; end it, or choose another "
                                         "data folder (" +
                                         error.message + ")"};
     case ErrorCode::kDenied:
       return {ErrorCode::kDenied, path +
-                                      " cannot be opened for writing: check the owner and the mode "
+                                      " cannot be opened for writing; check the owner and the mode "
                                       "of the file and its folder (" +
                                       error.message + ")"};
     case ErrorCode::kStorageFull:
-      return {ErrorCode::kStorageFull,
-              "there is no space to write " + path + ": free some (" + error.message + ")"};
+      return {ErrorCode::kStorageFull, "no space is left to write " + path +
+                                           "; free some disk space (" + error.message + ")"};
     case ErrorCode::kCorrupt:
       if (error.message.find(path) != std::string::npos) return error;
       return {ErrorCode::kCorrupt, path +
-                                       " is damaged or is not a database: restore it from a backup "
+                                       " is damaged or is not a database; restore it from a backup "
                                        "or choose another data folder (" +
                                        error.message + ")"};
     default:

@@ -59,9 +59,10 @@ class Placement(EndToEnd):
     def test_a_trial_waits_for_a_host_with_its_label_and_starts_there(self):
         self.start_executor("old", "--label", "gpu=a100", "--label", "zone=a")
         sweep_id, output = self.create(resources={"workers": 1, "requires": {"gpu": ["h100", "h200"]}})
-        why = "needs an executor with gpu=h100 or h200; none has that (labels seen: gpu=a100, zone=a)"
+        why = self.get(f"/sweeps/{sweep_id}")["waiting_reason"]
+        self.assertIn("gpu=h100 or h200", why)
+        self.assertIn("gpu=a100, zone=a", why)
         self.assertIn(why, output)
-        self.assertEqual(self.get(f"/sweeps/{sweep_id}")["waiting_reason"], why)
         self.start_executor("new", "--label", "gpu=h200")
         self.assertEqual(self.hosts(self.completed(sweep_id)), ["new"])
         listed = self.run_command("list")

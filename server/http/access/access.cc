@@ -96,7 +96,7 @@ std::optional<Response> Access::Refuse(Request& request) const {
   if (!KnownHost(HostOf(host)))
     return Problem(
         rest::ProblemType::kForeignHost,
-        "'" + host + "' is not a name of this server: open it at " +
+        "'" + host + "' is not a name of this server; open it at " +
             (request.secure ? options_.certificate->Name() : options_.host + " or localhost"));
   if (const auto origin = request.Header("Origin")) {
     const size_t scheme = origin->find("://");
@@ -106,8 +106,10 @@ std::optional<Response> Access::Refuse(Request& request) const {
         (!request.secure ||
          EqualsIgnoringCase(std::string_view(*origin).substr(0, scheme), "https"));
     if (!is_same_origin)
-      return Problem(rest::ProblemType::kForeignOrigin,
-                     "a page of " + *origin + " may not use this server");
+      return Problem(
+          rest::ProblemType::kForeignOrigin,
+          "pages of " + *origin +
+              " may not use this server; open the dashboard at the server's own address");
   }
   if (!IsApi(request.path)) return std::nullopt;
   const auto known = TokenOf(request);
@@ -116,19 +118,20 @@ std::optional<Response> Access::Refuse(Request& request) const {
   if (!token) {
     Response refusal = Problem(
         rest::ProblemType::kUnauthenticated,
-        "the token is missing or wrong: send the token of the data folder (DATA-DIR/token) or "
+        "the token is missing or wrong; send the token of the data folder (DATA-DIR/token) or "
         "your own as 'Authorization: Bearer TOKEN'; in a browser, open the link that `attune "
         "login` prints");
     refusal.Set("WWW-Authenticate", "Bearer realm=\"attune\"");
     return refusal;
   }
   if (token->role == Role::kExecutor)
-    return Problem(rest::ProblemType::kDenied,
-                   "the token " + token->name + " only allows to join as an executor");
+    return Problem(rest::ProblemType::kDenied, "the token of " + token->name +
+                                                   " has the role executor, which may only join as "
+                                                   "an executor; use a token with another role");
   if (token->role == Role::kViewer && request.method != "GET" && request.method != "HEAD")
     return Problem(rest::ProblemType::kReadOnlyToken,
                    "the token of " + token->name +
-                       " has the role viewer, which may only read: ask the administrator of the "
+                       " has the role viewer, which may only read; ask the administrator of the "
                        "server for another token");
   request.actor = token->name;
   request.is_admin = token->role == Role::kAdmin;
@@ -149,7 +152,7 @@ Response Access::Login(const Request& request) const {
     if (!known.ok()) return UnreadableTokensProblem(known.error());
     if (!*known || (*known)->role == Role::kExecutor)
       return Problem(rest::ProblemType::kUnauthenticated,
-                     "the token is not one of this server's: open the link that `attune login` "
+                     "the token is not one of this server's; open the link that `attune login` "
                      "prints");
     token = *known;
   }

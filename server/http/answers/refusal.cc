@@ -14,9 +14,9 @@ Response Refuse(const std::vector<sweepfile::Fault>& faults) {
   const bool whole = faults.size() == 1 && faults.front().pointer.empty();
   // If the list of faults was cut, the last one says how many are missing, and has no pointer.
   const bool cut = faults.size() > 1 && faults.back().pointer.empty();
-  std::string detail = faults.size() == 1 ? sweepfile::FormatFault("line", faults.front())
-                                          : (cut ? "at least " : "") +
-                                                std::to_string(faults.size()) + " things are wrong";
+  std::string detail = faults.size() == 1
+                           ? sweepfile::FormatFault("line", faults.front())
+                           : (cut ? "at least " : "") + std::to_string(faults.size()) + " errors";
   std::vector<rest::Fault> rendered;
   for (const sweepfile::Fault& fault : faults)
     rendered.push_back({.pointer = fault.pointer,

@@ -64,7 +64,7 @@ void Connections::Process(Entry entry) {
   const size_t body = chunked ? kMaxChunkedBytes : connection.framing.length();
   if (unread_body_bytes_ + body > limits_.unread_body_bytes)
     return Refuse(entry, rest::ProblemType::kConnectionLimit,
-                  "too many requests with long bodies at once: send the request again", true);
+                  "too many requests with long bodies at once; send the request again", true);
   connection.admitted = true;
   connection.body_bytes = body;
   unread_body_bytes_ += body;

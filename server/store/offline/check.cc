@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kBatch = 4096;      // events
 constexpr int kFaultsNamedMax = 10;  // the most faults that SQLite reports
-const char* const kRestore = ": restore the database from a backup";
+const char* const kRestore = "; restore the database from a backup";
 
 // Counts rows. Returns 0 and adds a fault if that fails.
 int64_t Count(sqlite::Connection& connection, const std::string& sql, Finding& finding) {
@@ -103,7 +103,7 @@ Finding CheckUnshown(sqlite::Connection& connection) {
   if (rows.Next())
     finding.fault = "the tables do not contain event " + std::to_string(rows.Integer(0)) + " (" +
                     std::string(rows.Text(1)) +
-                    "): restart the server to rebuild the tables; if that does not help, install a "
+                    "); restart the server to rebuild the tables; if that does not help, install a "
                     "newer version";
   if (!rows.status().ok()) finding.fault = rows.status().error().message + kRestore;
   return finding;

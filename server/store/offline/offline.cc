@@ -26,8 +26,9 @@ constexpr int kErasingSteps = 10'000;  // per transaction
 Error NoFile(const std::string& path, const std::error_code& error) {
   if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
     return {ErrorCode::kUnavailable, "cannot open the database " + path + ": " + error.message()};
-  return {ErrorCode::kNotFound, "there is no database " + path +
-                                    ": give a data folder that a server has used, or the file"};
+  return {ErrorCode::kNotFound,
+          "there is no database " + path +
+              "; give a data folder that a server has used, or the database file"};
 }
 
 // Escapes a path for SQLite's URIs.
@@ -104,7 +105,7 @@ Status Backup(const std::string& from, const std::string& to) {
   if (!source.ok()) return source.error();
   std::error_code error;
   if (fs::exists(to, error))
-    return Error{ErrorCode::kConflict, to + " is already there: give another name, or remove it"};
+    return Error{ErrorCode::kConflict, to + " already exists; give another name, or remove it"};
   const std::string partial = to + ".partial";
   fs::remove(partial, error);
   const int probe = open(partial.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -135,7 +136,8 @@ Result<std::string> Replace(const std::string& database, const std::string& by) 
     if (!error && fs::exists(database + "-wal"))
       fs::rename(database + "-wal", kept + "-wal", error);
     if (error)
-      return Error{ErrorCode::kUnavailable, "cannot keep " + database + ": " + error.message()};
+      return Error{ErrorCode::kUnavailable,
+                   "cannot keep a copy of " + database + ": " + error.message()};
   }
   fs::remove(database + "-wal", error);  // left over from a database that is gone
   fs::remove(database + "-shm", error);
@@ -154,7 +156,7 @@ Status Vacuum(const std::string& path) {
   if (!alone.ok() && alone.error().code == ErrorCode::kUnavailable)
     return Error{
         ErrorCode::kConflict,
-        path + " is in use: stop the server and all other programs that read it, then try again"};
+        path + " is in use; stop the server and all other programs that read it, then try again"};
   if (!alone.ok()) return Damaged(path, alone.error());
   Status vacuumed = FinishErasures(**connection);
   if (vacuumed.ok()) vacuumed = (*connection)->Execute("VACUUM");

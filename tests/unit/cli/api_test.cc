@@ -9,9 +9,9 @@
 namespace attune::cli {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(Api, NamesTheOptionForAWrongToken) {
   const FakeServer server;

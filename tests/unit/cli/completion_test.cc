@@ -10,11 +10,11 @@
 namespace attune::cli {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::IsSupersetOf;
-using testing::Not;
-using testing::SizeIs;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+using ::testing::SizeIs;
 
 using Lines = std::vector<std::string>;
 
@@ -85,7 +85,7 @@ TEST(Completion, HasAScriptForEachShell) {
   for (const std::string& shell : Shells()) {
     const Ran ran = RunAttune({"completion", shell});
     EXPECT_EQ(ran.code, ExitCode::kSuccess);
-    EXPECT_THAT(ran.out, testing::HasSubstr("__complete")) << shell;
+    EXPECT_THAT(ran.out, ::testing::HasSubstr("__complete")) << shell;
   }
   EXPECT_EQ(RunAttune({"completion", "csh"}).code, ExitCode::kUsage);
 }

@@ -63,7 +63,7 @@ TEST_F(Db, CheckFailsForADamagedLog) {
   ASSERT_TRUE(connection->Execute("DELETE FROM events WHERE seq = 5").ok());
   const Ran ran = Attune({"check"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
-  EXPECT_THAT(ran.out, HasSubstr("bad  log: 4 events: the log lacks event 5"));
+  EXPECT_THAT(ran.out, ::testing::AllOf(HasSubstr("bad  log: 4 events: "), HasSubstr("event 5")));
 }
 
 // The sample log was written by hand.
@@ -71,8 +71,9 @@ TEST_F(Db, CheckOfDecisionsFindsAHandwrittenLog) {
   const Ran ran = Attune({"check", "--decisions"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
   EXPECT_THAT(ran.out, HasSubstr("ok   log: 38 events\n"));
-  EXPECT_THAT(ran.out, HasSubstr("bad  decisions: 1 proposals, 0 verdicts: event 3: trial s1/0 is "
-                                 "recorded with lr=0.1"));
+  EXPECT_THAT(ran.out,
+              ::testing::AllOf(HasSubstr("bad  decisions: 1 proposals, 0 verdicts: event 3: "),
+                               HasSubstr("s1/0"), HasSubstr("lr=0.1")));
 }
 
 // The log of a brain that has started the first trial of a sweep.
@@ -110,8 +111,9 @@ TEST(DbDecisions, NamesTheFirstDifference) {
   ASSERT_TRUE(server::SqliteStore::Open(file).value()->Append(log).ok());
   const Ran ran = RunAttune({"db", "check", "--decisions", "--data-dir", file});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
-  EXPECT_THAT(ran.out, HasSubstr("bad  decisions: 1 proposals, 0 verdicts: event 3: trial s1/0 is "
-                                 "recorded with lr=0.25"));
+  EXPECT_THAT(ran.out,
+              ::testing::AllOf(HasSubstr("bad  decisions: 1 proposals, 0 verdicts: event 3: "),
+                               HasSubstr("s1/0"), HasSubstr("lr=0.25")));
 }
 
 TEST_F(Db, CheckIsNotFoundWithoutADatabase) {
@@ -129,8 +131,8 @@ TEST_F(Db, BackupWritesAnIntactDatabase) {
 TEST_F(Db, BackupNamesTheReasonIfItCannotWrite) {
   const Ran ran = Attune({"backup", folder_ / "absent/copy.db"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
-  EXPECT_THAT(ran.err,
-              ::testing::AllOf(HasSubstr("cannot write"), HasSubstr("No such file or directory")));
+  EXPECT_THAT(ran.err, ::testing::AllOf(HasSubstr("absent/copy.db"),
+                                        HasSubstr("No such file or directory")));
 }
 
 TEST_F(Db, CheckRecognizesAnEmptyDatabase) {
@@ -175,7 +177,7 @@ TEST_F(Db, ExportOfAnUnknownSweepIsNotFound) {
   const Ran ran = Attune({"export", "--sweep", "s99"});
   EXPECT_EQ(ran.code, ExitCode::kNotFound);
   EXPECT_EQ(ran.out, "");
-  EXPECT_THAT(ran.err, HasSubstr("there is no sweep s99"));
+  EXPECT_THAT(ran.err, HasSubstr("s99"));
 }
 
 TEST_F(Db, ExportNamesTheReasonIfItCannotWrite) {
@@ -189,7 +191,7 @@ TEST_F(Db, ExportNamesTheReasonIfItCannotWrite) {
 TEST_F(Db, VacuumFailsWhileAServerRuns) {
   const Ran refused = Attune({"vacuum"});
   EXPECT_EQ(refused.code, ExitCode::kFailure);
-  EXPECT_THAT(refused.err, HasSubstr("stop the server"));
+  EXPECT_THAT(refused.err, HasSubstr("attune.db"));
   store_.reset();
   EXPECT_EQ(Attune({"vacuum"}).code, ExitCode::kSuccess);
 }

@@ -5,15 +5,18 @@
 
 #include "base/version.h"
 #include "cli/doctor/checks.h"
+#include "tests/support/golden.h"
 #include "tests/unit/cli/command_line.h"
 #include "tests/unit/cli/fake_server.h"
 
 namespace attune::cli {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using attune::testing::ExpectGolden;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
@@ -241,7 +244,45 @@ TEST(Doctor, RequiresTheServersVersion) {
   EXPECT_EQ(HealthOf("server", host, named), Health::kMissing);
 }
 
-class DoctorCommand : public testing::Test {
+// The details and remedies of everything that is wrong with the host.
+std::string Problems(const HostFacts& host, const ServerFacts& server = {}) {
+  std::string text;
+  for (const Finding& finding : Examine(host, server)) {
+    if (finding.health == Health::kOk) continue;
+    text += finding.name + ": " + finding.detail + "\n    " + finding.remedy + "\n";
+  }
+  return text;
+}
+
+TEST(Doctor, ExplainsEachProblem) {
+  HostFacts host = GoodHost();
+  host.kernel = "4.19.0";
+  host.descriptors.soft = 256;
+  host.memory.free_bytes = kGiB / 8;
+  host.cgroups.fault = "no cgroup2 filesystem is mounted";
+  host.shared_memory.bytes = host.shared_memory.free_bytes = kGiB / 16;
+  host.gpus = {.on_bus = 1};
+  host.http_port = {.port = 7070, .is_taken = true};
+  host.rpc_port = {.port = 7071, .is_taken = true, .program = "nginx", .pid = 13};
+  host.clock_is_synchronised = false;
+  host.data_dir.free_bytes = kGiB / 2;
+  host.temporary_dir.free_bytes = kGiB / 64;
+  host.python = {.path = "python3", .version = "3.8.19", .has_attune = true};
+  std::string text = Problems(host);
+
+  host = GoodHost();
+  host.descriptors.soft = host.descriptors.hard = 256;
+  host.shared_memory.fault = "does not exist";
+  host.gpus = {.found = 8, .has_library = true, .in_driver = 2};
+  host.http_port = {.port = 7070, .fault = "Permission denied"};
+  host.data_dir.free_files = 9;
+  host.temporary_dir.fault = "does not exist";
+  host.python = {.path = "python3", .version = "3.11.2"};
+  text += "\n" + Problems(host);
+  ExpectGolden("cli/doctor", text);
+}
+
+class DoctorCommand : public ::testing::Test {
  protected:
   DoctorCommand() {
     process_.log_to = [](Output&, LogLevel) {};
@@ -272,8 +313,8 @@ TEST_F(DoctorCommand, FailsOnlyIfSomethingIsMissing) {
 TEST_F(DoctorCommand, PrintsALineForEachCheckAndARemedyBelow) {
   host_.kernel = "4.19.0";
   const std::string out = Attune({}).out;
-  EXPECT_THAT(out, HasSubstr("ok       attune      version "));
-  EXPECT_THAT(out, HasSubstr("\nmissing  kernel      Linux 4.19.0 is older than 5.4\n         "));
+  EXPECT_THAT(out, HasSubstr("ok       attune      "));
+  EXPECT_THAT(out, ContainsRegex("\nmissing  kernel      .*4\\.19\\.0.*\n         "));
 }
 
 TEST_F(DoctorCommand, PrintsJson) {

@@ -9,7 +9,7 @@
 namespace attune::cli {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(NormaliseUrl, AcceptsHostsPortsAndUrls) {
   EXPECT_EQ(*NormaliseUrl("localhost:7070"), "http://localhost:7070");

@@ -12,8 +12,8 @@
 namespace attune::cli {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Records the calls of a stream as words: "open", "gap", "event 7", "lost", "refused".
 class Diary {
@@ -90,7 +90,7 @@ TEST(EventStream, AWrongTokenIsRefusedForGood) {
   const FakeServer server;
   Diary diary;
   const EventStream stream({server.url(), "wrong", "the test"}, "s1", 0, diary.Handler());
-  EXPECT_THAT(diary.Next(1), ElementsAre(HasSubstr("missing or wrong")));
+  EXPECT_THAT(diary.Next(1), ElementsAre(HasSubstr("--token-file")));
 }
 
 TEST(EventStream, EndsPromptlyWhileNothingHappens) {

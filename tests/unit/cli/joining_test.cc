@@ -9,7 +9,7 @@
 namespace attune::cli {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const std::string kFingerprint(64, 'b');
 const std::string kWord = "sha256:" + kFingerprint + ":secret";

@@ -9,12 +9,12 @@
 namespace attune::cli {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kValue = "s3cr3t-of-mine";
 
-class SecretCommands : public testing::Test {
+class SecretCommands : public ::testing::Test {
  protected:
   SecretCommands() {
     host_.read_secret = [this](const std::string&, Interrupt&) { return Result(typed_); };
@@ -41,7 +41,7 @@ TEST_F(SecretCommands, SetStoresTheValueAndDoesNotPrintIt) {
 
 TEST_F(SecretCommands, SetWarnsIfAValueIsTooShortToMask) {
   typed_ = "1234567";
-  EXPECT_THAT(Secret({"set", "KEY"}).err, HasSubstr("fewer than 8 bytes"));
+  EXPECT_THAT(Secret({"set", "KEY"}).err, HasSubstr("8 bytes"));
 }
 
 TEST_F(SecretCommands, SetRefusesNamesAndValuesThatProgramsCannotRead) {

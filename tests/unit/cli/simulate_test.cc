@@ -48,7 +48,8 @@ TEST_F(SimulateCommand, NeedsNeitherServerNorProgram) {
   const Ran ran = Attune({"--slots", "16", "--step-seconds", "60"});
   EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
   EXPECT_THAT(ran.out, StartsWith("planned  completed\n"));
-  EXPECT_THAT(ran.out, HasSubstr("16 slots of 1 GPU, curves power-law, seed 7\n"));
+  EXPECT_THAT(ran.out, ::testing::AllOf(HasSubstr("16 slots"), HasSubstr("power-law"),
+                                        HasSubstr("seed 7\n")));
   EXPECT_THAT(ran.out, HasSubstr("GPU-hours     "));
   EXPECT_THAT(ran.out, HasSubstr("\nRUNG  REACHED  STOPPED THERE\n   1       30 "));
 }
@@ -116,7 +117,7 @@ TEST_F(SimulateCommand, NamesTheLineOfAFaultInTheSweepFile) {
 TEST_F(SimulateCommand, RefusesAGangLargerThanTheSlots) {
   const Ran ran = Attune({"--slots", "1"});
   EXPECT_EQ(ran.code, ExitCode::kUsage);
-  EXPECT_THAT(ran.err, HasSubstr(sweep_ + ": resources.workers: a trial has 2 workers"));
+  EXPECT_THAT(ran.err, HasSubstr(sweep_ + ": resources.workers: "));
 }
 
 class SimulatorPage : public ::testing::Test {

@@ -1,17 +1,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/golden.h"
 #include "tests/unit/cli/command_line.h"
 #include "tests/unit/cli/fake_server.h"
 
 namespace attune::cli {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using attune::testing::ExpectGolden;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 // Commands that change something, against a server that describes the effect.
-class Steer : public testing::Test {
+class Steer : public ::testing::Test {
  protected:
   Steer() { server_.WriteTo(folder_.path()); }
 
@@ -66,9 +70,8 @@ TEST_F(Steer, RetryOfASweepRetriesItsFailedTrials) {
     server_.AnswerPost("/sweeps/s1/trials/" + std::to_string(number) + ":retry",
                        With(TrialJson(number, "pending"), "tried again"), 202);
   }
-  EXPECT_EQ(Attune({"sweep", "retry", "s1"}).err, "sweep s1: retrying trials 1, 3\n");
-  EXPECT_EQ(Attune({"sweep", "retry", "s1", "--killed"}).err,
-            "sweep s1: retrying trials 1, 2, 3\n");
+  EXPECT_THAT(Attune({"sweep", "retry", "s1"}).err, HasSubstr(" 1, 3\n"));
+  EXPECT_THAT(Attune({"sweep", "retry", "s1", "--killed"}).err, HasSubstr(" 1, 2, 3\n"));
   EXPECT_EQ(Json::parse(Attune({"sweep", "retry", "s1", "-o", "json"}).out),
             (Json{{"retried", {1, 3}}}));
   server_.Answer("/sweeps/s1/trials",
@@ -109,8 +112,7 @@ TEST_F(Steer, EditSendsAMergePatchOfTheSweepFile) {
 }
 
 TEST_F(Steer, EditRefusesWordsThatAreNoSettings) {
-  EXPECT_THAT(Attune({"sweep", "edit", "s1", "priority"}).err,
-              HasSubstr("`priority` is not KEY=VALUE"));
+  EXPECT_THAT(Attune({"sweep", "edit", "s1", "priority"}).err, HasSubstr("`priority`"));
   EXPECT_THAT(Attune({"sweep", "edit", "s1", "stop=1", "stop.patience=2"}).err,
               HasSubstr("`stop.patience=2`"));
 }
@@ -208,16 +210,13 @@ TEST_F(Steer, CheckpointListPrintsNames) {
                {"path", "/d/900"}, {"digest", "sha256"}, {"time", "2026-11-21T10:00:00Z"}};
   server_.Answer("/sweeps/s1/checkpoints", {{"checkpoints", {kept}}, {"next_page_token", ""}});
   const auto table = Attune({"checkpoint", "list", "s1"});
-  EXPECT_EQ(table.out,
-            "CHECKPOINT    BEST     SIZE  KEPT            EXECUTOR  FOLDER\n"
-            "s1/17/2-900  0.871  421 KiB  pinned, stored  box       /d/900\n"
-            "1 checkpoint of 1 trial, 421 KiB\n");
+  ExpectGolden("cli/checkpoint_list", table.out);
   EXPECT_EQ(Json::parse(Attune({"checkpoint", "list", "s1", "-o", "json"}).out),
             (Json{{"checkpoints", {kept}}, {"next_page_token", ""}}));
 
   server_.Answer("/sweeps/s1/checkpoints",
                  {{"checkpoints", Json::array()}, {"next_page_token", ""}});
-  EXPECT_EQ(Attune({"checkpoint", "list", "s1"}).out, "no checkpoints are kept\n");
+  EXPECT_THAT(Attune({"checkpoint", "list", "s1"}).out, Not(HasSubstr("CHECKPOINT")));
 }
 
 TEST_F(Steer, AskPrintsTheTrial) {
@@ -248,7 +247,8 @@ TEST_F(Steer, AskExitsWith3IfThereIsNoTrial) {
   server_.AnswerPost("/sweeps/s1/trials:ask", NoOffer(), 200);
   const Ran ran = Attune({"ask", "s1"});
   EXPECT_EQ(ran.code, ExitCode::kNotFound);
-  EXPECT_EQ(ran.err, "sweep s1 is completed and offers no trial: it has ended\n");
+  EXPECT_EQ(ran.out, "");
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("s1"), HasSubstr("completed"), HasSubstr("it has ended")));
 }
 
 TEST_F(Steer, TellPrintsTheVerdict) {
@@ -303,7 +303,7 @@ TEST_F(Steer, TellAlsoAsksForTheNextTrial) {
   server_.AnswerPost("/sweeps/s1/trials/4:tell", answer, 200);
   const Ran last = Attune(tell);
   EXPECT_EQ(last.code, ExitCode::kNotFound);
-  EXPECT_EQ(last.err, "rank 9 of 11\nsweep s1 is completed and offers no trial: it has ended\n");
+  EXPECT_THAT(last.err, AllOf(StartsWith("rank 9 of 11\n"), HasSubstr("it has ended")));
 }
 
 TEST_F(Steer, TellRefusesAReportTogetherWithAnEnd) {

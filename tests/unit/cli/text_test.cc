@@ -11,7 +11,7 @@
 namespace attune::cli {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(JoinWithCommas, TakesTextsAndNumbers) {
   EXPECT_EQ(JoinWithCommas(std::vector<std::string>{}), "");

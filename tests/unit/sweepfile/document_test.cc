@@ -5,19 +5,19 @@
 namespace attune::sweepfile {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST(Document, SyntaxErrorHasLineAndColumn) {
-  EXPECT_THAT(FaultsOf("command: [train\nmetric: {name: loss}\n"),
-              StartsWith("sweep.yaml:2:7: not YAML: "));
+  EXPECT_THAT(FaultsOf("command: [train\nmetric: {name: loss}\n"), StartsWith("sweep.yaml:2:7: "));
   EXPECT_THAT(FaultsOf("a: 1\n b: 2\n"), StartsWith("sweep.yaml:2:"));
-  EXPECT_THAT(FaultsOf("a: 'x"), HasSubstr("not YAML: "));
+  EXPECT_THAT(FaultsOf("a: 'x"), StartsWith("sweep.yaml:"));
 }
 
-TEST(Document, TabsThatIndentAreNamed) {
-  constexpr const char* kTabs = "YAML is indented by spaces, never by tabs";
+TEST(Document, NamesTabsThatIndent) {
+  constexpr const char* kTabs = "tabs";
   for (const char* text : {"metric:\n\tname: loss\n", "metric:\n  name: loss\n\tmode: min\n",
                            "parameters:\n  lr:\n  \tmin: 1\n", "command:\n\t- train\n"}) {
     EXPECT_THAT(FaultsOf(text), HasSubstr(kTabs)) << text;
@@ -27,58 +27,54 @@ TEST(Document, TabsThatIndentAreNamed) {
   }
 }
 
-TEST(Document, EmptyFilesSayWhatASweepNeeds) {
+TEST(Document, LocatesTheFaultOfAnEmptyFile) {
   for (const char* text : {"", "\n\n", "# nothing\n", "---\n", "~", "\xEF\xBB\xBF"}) {
-    EXPECT_EQ(FaultsOf(text),
-              "sweep.yaml:1:1: the file is empty; a sweep needs metric and parameters, and command "
-              "where Attune is to run a program\n");
+    EXPECT_EQ(PlacesOf(text), "1:1 \n") << text;
   }
 }
 
-TEST(Document, OnlyAMapIsASweep) {
-  EXPECT_THAT(FaultsOf("[1, 2]"), HasSubstr("expected a map of keys"));
-  EXPECT_THAT(FaultsOf("train.cc"), HasSubstr("found the text \"train.cc\""));
+TEST(Document, MustBeAMap) {
+  EXPECT_EQ(PlacesOf("[1, 2]"), "1:1 \n");
+  EXPECT_EQ(PlacesOf("train.cc"), "1:1 \n");
 }
 
 TEST(Document, DuplicateKeysAreFaults) {
-  EXPECT_EQ(FaultsOf(With("name: a\nname: b\n")),
-            "sweep.yaml:6:1: name: this key is already there, in line 5; remove one of them\n");
+  EXPECT_EQ(PlacesOf(With("name: a\nname: b\n")), "6:1 name\n");
   EXPECT_THAT(FaultsOf(WithParameters("  lr: {value: 1}\n  lr: {value: 2}\n")),
-              HasSubstr("sweep.yaml:6:3: parameters.lr: this key is already there, in line 5"));
+              AllOf(HasSubstr("sweep.yaml:6:3: parameters.lr: "), HasSubstr("line 5")));
 }
 
 TEST(Document, ColumnsCountCharacters) {
   EXPECT_THAT(FaultsOf(With("tags: [\"äöü\", [x]]\n")), StartsWith("sweep.yaml:5:15: tags[1]: "));
 }
 
-TEST(Document, BytesThatAreNotUtf8AreTold) {
-  EXPECT_EQ(FaultsOf("name: a\ntags: [\xFF]\n"),
-            "sweep.yaml:2:8: not UTF-8; save the file as UTF-8\n");
+TEST(Document, LocatesBytesThatAreNotUtf8) {
+  EXPECT_EQ(PlacesOf("name: a\ntags: [\xFF]\n"), "2:8 \n");
   for (const char* text :
        {"a: \xC0\x80", "a: \xED\xA0\x80", "a: \xF5\x80\x80\x80", "a: \xE2\x82"}) {
-    EXPECT_THAT(FaultsOf(text), HasSubstr("not UTF-8"));
+    EXPECT_THAT(FaultsOf(text), HasSubstr("UTF-8"));
   }
-  EXPECT_THAT(FaultsOf(std::string_view("a: \0b", 5)), HasSubstr("a control character (code 0)"));
+  EXPECT_THAT(FaultsOf(std::string_view("a: \0b", 5)), HasSubstr("(code 0)"));
 }
 
 TEST(Document, NulInAnEscapeIsRefused) {
-  EXPECT_THAT(FaultsOf(With("env: {A: \"x\\0y\"}\n")), HasSubstr("holds a NUL character"));
+  EXPECT_THAT(FaultsOf(With("env: {A: \"x\\0y\"}\n")), HasSubstr("env.A: "));
 }
 
 TEST(Document, SizeIsLimited) {
   const std::string file = With("");
   const std::string padding(kMaxFileBytes - file.size() - 1, '#');
   Spec(file + padding + "\n");
-  EXPECT_THAT(FaultsOf(file + padding + "#\n"), HasSubstr("at most 1048576 are read"));
+  EXPECT_THAT(FaultsOf(file + padding + "#\n"), HasSubstr("1048576"));
 }
 
 TEST(Document, DepthIsLimited) {
   const auto nested = [](size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
   };
-  EXPECT_THAT(FaultsOf(nested(kMaxDepth)), HasSubstr("expected a map of keys"));
-  EXPECT_THAT(FaultsOf(nested(kMaxDepth + 1)), HasSubstr("nested more than 32 deep"));
-  EXPECT_THAT(FaultsOf(nested(kMaxFileBytes / 2)), HasSubstr("at most 100000 values"));
+  EXPECT_THAT(FaultsOf(nested(kMaxDepth)), Not(HasSubstr("32")));
+  EXPECT_THAT(FaultsOf(nested(kMaxDepth + 1)), HasSubstr("at most 32 levels"));
+  EXPECT_THAT(FaultsOf(nested(kMaxFileBytes / 2)), HasSubstr("100000 values"));
   EXPECT_FALSE(Parse(std::string(kMaxFileBytes, '{')).spec);
 }
 
@@ -98,9 +94,9 @@ TEST(Document, AliasBombsAreRefused) {
     for (int k = 0; k < 9; ++k) bomb += ", " + last;
     bomb += "]\n";
   }
-  EXPECT_THAT(FaultsOf(bomb), HasSubstr("more than 100000 values"));
-  EXPECT_THAT(FaultsOf("a: &a [*a]\n"), HasSubstr("an alias inside what it stands for"));
-  EXPECT_THAT(FaultsOf("a: *b\n"), HasSubstr("not YAML"));
+  EXPECT_THAT(FaultsOf(bomb), HasSubstr("100000 values"));
+  EXPECT_THAT(FaultsOf("a: &a [*a]\n"), StartsWith("sweep.yaml:1:8: "));
+  EXPECT_THAT(FaultsOf("a: *b\n"), StartsWith("sweep.yaml:1:"));
 }
 
 TEST(Document, AliasesDoNotNestDeeperThanTheLimit) {
@@ -109,19 +105,33 @@ TEST(Document, AliasesDoNotNestDeeperThanTheLimit) {
     const std::string n = std::to_string(i);
     file += "a" + n + ": &a" + n + " [*a" + std::to_string(i - 1) + "]\n";
   }
-  EXPECT_THAT(FaultsOf(file), HasSubstr("nested more than 32 deep"));
+  EXPECT_THAT(FaultsOf(file), HasSubstr("at most 32 levels"));
 }
 
-TEST(Document, TagsKeysAndSecondDocumentsAreRefused) {
-  EXPECT_THAT(FaultsOf(With("max_concurrent_trials: !!int 3\n")), HasSubstr("mean nothing here"));
+TEST(Document, RefusesTagsOtherKeysAndSecondDocuments) {
+  EXPECT_THAT(FaultsOf(With("max_concurrent_trials: !!int 3\n")),
+              HasSubstr("max_concurrent_trials: "));
   EXPECT_EQ(Spec(WithParameters("  a: {value: !!str 3}\n")).space.Find("a")->domain,
             Domain(ConstantDomain{std::string("3")}));
-  EXPECT_THAT(FaultsOf(With("? [a, b]\n: 1\n")), HasSubstr("a key must be text"));
-  EXPECT_THAT(FaultsOf(With("---\nname: b\n")), HasSubstr("a second document"));
-  EXPECT_THAT(FaultsOf(WithParameters("  a: {<<: {value: 1}}\n")), HasSubstr("<<: unknown key"));
+  EXPECT_THAT(FaultsOf(With("? [a, b]\n: 1\n")), StartsWith("sweep.yaml:5:"));
+  EXPECT_THAT(FaultsOf(With("---\nname: b\n")), StartsWith("sweep.yaml:"));
+  EXPECT_THAT(FaultsOf(WithParameters("  a: {<<: {value: 1}}\n")), HasSubstr("parameters.a.<<: "));
 }
 
-TEST(Document, ManyFaultsAreToldUpToALimit) {
+TEST(Document, HasMessagesThatNameTheNextStep) {
+  ExpectGolden("sweepfile/document", ExpectFaults({{"", "1:1: "},
+                                                   {"[1, 2]", "1:1: "},
+                                                   {"train.cc", "1:1: "},
+                                                   {"name: a\nname: b\n", "2:1: name: "},
+                                                   {"metric:\n\tname: loss\n", "2:"},
+                                                   {"tags: [!foo a]\n", "tags"},
+                                                   {"? [a, b]\n: 1\n", "1:"},
+                                                   {"name: a\n---\nname: b\n", "sweep.yaml:"},
+                                                   {"a: &a [*a]\n", "1:8: "}},
+                                                  [](const std::string& text) { return text; }));
+}
+
+TEST(Document, ReportsManyFaultsUpToALimit) {
   std::string file;
   for (int i = 0; i < 20'000; ++i) file += "max_trialz" + std::to_string(i) + ": 1\n";
   EXPECT_EQ(Parse(file).faults.size(), 100u);

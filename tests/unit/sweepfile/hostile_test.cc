@@ -11,7 +11,6 @@ namespace attune::sweepfile {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 constexpr int64_t kSecondsMax = 1;  // of CPU
 constexpr int64_t kBytesMax = 64 << 20;
@@ -155,14 +154,13 @@ TEST(HostileText, FaultsBeyondALimitAreCounted) {
   for (int i = 0; i < 300; ++i) duplicates += ",\na: 1";
   const Parsed parsed = Parse(duplicates + "}");
   ASSERT_EQ(parsed.faults.size(), kMaxFaults);
-  EXPECT_THAT(parsed.faults.front().message, StartsWith("this key is already there"));
-  EXPECT_THAT(parsed.faults.back().message, HasSubstr(" more faults"));
+  EXPECT_EQ(parsed.faults.front().path, "a");
+  EXPECT_EQ(parsed.faults.back().path, "");
   EXPECT_EQ(parsed.faults.back().pointer, "");
 
   std::string unknown = With("");
   for (int i = 0; i < 150; ++i) unknown += "zebra" + std::to_string(i) + ": 1\n";
-  EXPECT_EQ(Parse(unknown).faults.back().message,
-            "and 51 more faults, which are not listed; mend these first");
+  EXPECT_THAT(Parse(unknown).faults.back().message, HasSubstr(" 51 "));
   EXPECT_EQ(Parse(unknown).faults.back().line, 104);
 }
 
@@ -178,8 +176,7 @@ TEST(HostileText, FaultsOfTheSpaceAreCounted) {
   std::string text = WithParameters("  p: {values: [a]}\n");
   for (int i = 0; i < 200; ++i)
     text += "  q" + std::to_string(i) + ": {value: 1, when: {p: [b, c]}}\n";
-  EXPECT_EQ(Parse(text).faults.back().message,
-            "and 301 more faults, which are not listed; mend these first");
+  EXPECT_THAT(Parse(text).faults.back().message, HasSubstr(" 301 "));
 }
 
 TEST(HostileText, ASentenceIsCut) {
@@ -193,7 +190,7 @@ TEST(HostileText, TextOfAliasesIsLimited) {
     return With("tags: [&x " + std::string(400'000, 'A') + Times(count, ", *x") + "]\n");
   };
   EXPECT_EQ(Spec(aliases(3)).tags.size(), 4u);
-  EXPECT_THAT(FaultsOf(aliases(4)), HasSubstr("more than 2097152 bytes, once aliases"));
+  EXPECT_THAT(FaultsOf(aliases(4)), HasSubstr("2097152 bytes"));
 }
 
 TEST(HostileText, PointsOfALargeSpaceAreLimited) {
@@ -202,7 +199,7 @@ TEST(HostileText, PointsOfALargeSpaceAreLimited) {
            "]\n";
   };
   EXPECT_EQ(Spec(points(49)).initial_points.size(), 49u);
-  EXPECT_THAT(FaultsOf(points(50)), HasSubstr("at most 49 are read"));
+  EXPECT_THAT(FaultsOf(points(50)), HasSubstr("initial_points: has 50 points; at most 49 "));
 }
 
 }  // namespace

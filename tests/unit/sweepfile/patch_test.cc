@@ -23,7 +23,7 @@ SweepSpec Base() {
            "searcher: {name: random, seed: 3}\nenv: {A: b}\n"));
 }
 
-TEST(PatchSweep, ChangesWhatIsGivenAndNothingElse) {
+TEST(PatchSweep, ChangesOnlyTheGivenKeys) {
   SweepSpec expected = Base();
   expected.stop.max_trials = 40;
   expected.stop.targets = {0.25};
@@ -35,7 +35,7 @@ TEST(PatchSweep, ChangesWhatIsGivenAndNothingElse) {
   EXPECT_EQ(Patched(Base(), "{}"), Base());
 }
 
-TEST(PatchSweep, WhatADefaultOfAPlateauCameFromGoesWithIt) {
+TEST(PatchSweep, UpdatesTheDefaultsOfAPlateau) {
   const SweepSpec before =
       Patched(Base(), "stop: {plateau: {metric: reward, mode: max, patience: 4}}");
   const std::string own = before.objective().metric;
@@ -48,17 +48,17 @@ TEST(PatchSweep, WhatADefaultOfAPlateauCameFromGoesWithIt) {
             std::nullopt);
 }
 
-TEST(PatchSweep, NullTakesAKeyAway) {
+TEST(PatchSweep, RemovesAKeyThatIsNull) {
   const SweepSpec with = Patched(Base(), "metric: {target: 0.25}");
   EXPECT_EQ(Patched(with, "metric: {target: null}"), Base());
 }
 
-TEST(PatchSweep, TheNameStaysSinceNoFileIsThereToGiveAnother) {
-  EXPECT_THAT(FaultsOfPatch(Base(), "name: null"), HasSubstr("name: cannot be taken away"));
+TEST(PatchSweep, RefusesToRemoveTheName) {
+  EXPECT_THAT(FaultsOfPatch(Base(), "name: null"), HasSubstr("1:1: name: "));
   EXPECT_EQ(Patched(Base(), "name: other").name, "other");
 }
 
-TEST(PatchSweep, AnotherSchedulerKeepsTheOptionsThatItHas) {
+TEST(PatchSweep, KeepsOptionsThatTheNewSchedulerHas) {
   const SweepSpec asha = Patched(Base(), "scheduler: {reduction_factor: 3, brackets: 2}");
   const SweepSpec hyperband = Patched(asha, "scheduler: {name: hyperband}");
   EXPECT_EQ(hyperband.scheduler.name, "hyperband");
@@ -66,28 +66,34 @@ TEST(PatchSweep, AnotherSchedulerKeepsTheOptionsThatItHas) {
   EXPECT_FALSE(hyperband.scheduler.options.contains("brackets"));
   EXPECT_EQ(hyperband.max_step, Base().max_step);
   EXPECT_THAT(FaultsOfPatch(asha, "scheduler: {name: hyperband, brackets: 2}"),
-              HasSubstr("1:30: scheduler.brackets: unknown key"));
-  EXPECT_THAT(FaultsOfPatch(asha, "scheduler: {name: ash}"), HasSubstr("did you mean asha?"));
+              HasSubstr("1:30: scheduler.brackets: "));
+  EXPECT_THAT(FaultsOfPatch(asha, "scheduler: {name: ash}"), HasSubstr("scheduler.name: "));
 }
 
-TEST(PatchSweep, PointsThatWereTriedMayLieOutsideOfNewRanges) {
+TEST(PatchSweep, KeepsPointsOutsideOfNewRanges) {
   const SweepSpec spec = Patched(Base(), "parameters: {lr: {max: 0.5}}");
   EXPECT_EQ(std::get<FloatDomain>(spec.space.parameters()[0].domain).max, 0.5);
   EXPECT_EQ(spec.initial_points, Base().initial_points);
-  EXPECT_EQ(
-      FaultsOfPatch(Base(), "initial_points: []"),
-      "sweep.yaml:1:1: initial_points: cannot change once the sweep has begun; enqueue trials "
-      "instead\n");
+  EXPECT_THAT(FaultsOfPatch(Base(), "initial_points: []"), HasSubstr("1:1: initial_points: "));
 }
 
-TEST(PatchSweep, FaultsStandAtTheirPlacesInThePatch) {
-  EXPECT_EQ(FaultsOfPatch(Base(), "stop:\n  max_trails: 40\n"),
-            "sweep.yaml:2:3: stop.max_trails: unknown key; did you mean max_trials?\n");
-  EXPECT_EQ(FaultsOfPatch(Base(), "priority: 1\nparameters: {lr: {max: 0.01}}\n"),
-            "sweep.yaml:2:24: parameters.lr.max: 0.01 is below min 0.1\n");
-  EXPECT_THAT(FaultsOfPatch(Base(), "[1]"), HasSubstr("expected a map of what changes"));
-  EXPECT_THAT(FaultsOfPatch(Base(), "{"), HasSubstr("sweep.yaml:"));
-  EXPECT_THAT(FaultsOfPatch(Base(), ""), HasSubstr("expected a map of what changes"));
+TEST(PatchSweep, LocatesFaultsInThePatch) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"stop:\n  max_trails: 40\n", "2:3: stop.max_trails: "},
+      {"priority: 1\nparameters: {lr: {max: 0.01}}\n", "2:24: parameters.lr.max: "},
+      {"name: null", "1:1: name: "},
+      {"initial_points: []", "1:1: initial_points: "},
+      {"[1]", "1:1: "},
+      {"{", "sweep.yaml:"},
+      {"", "1:1: "},
+  };
+  std::string table;
+  for (const auto& [patch, place] : cases) {
+    const std::string faults = FaultsOfPatch(Base(), patch);
+    EXPECT_THAT(faults, HasSubstr(place)) << patch;
+    table += std::string(patch) + "\n" + faults + "\n";
+  }
+  ExpectGolden("sweepfile/patch", table);
 }
 
 SweepSpec Edited(std::vector<Setting> settings) {
@@ -111,7 +117,7 @@ TEST(ParseEdited, SetsKeysAndKeepsTheRest) {
   EXPECT_EQ(Edited({}), Base());
 }
 
-TEST(ParseEdited, AValueReplacesTheWholeValueOfItsKey) {
+TEST(ParseEdited, ReplacesTheWholeValueOfAKey) {
   const SweepSpec edited =
       Edited({{{"initial_points"}, "null"}, {{"parameters", "lr"}, "{values: [0.3, 0.5]}"}});
   EXPECT_TRUE(edited.initial_points.empty());
@@ -122,13 +128,13 @@ TEST(ParseEdited, AValueReplacesTheWholeValueOfItsKey) {
   EXPECT_EQ(edited.program, expected.spec->program);
 }
 
-TEST(ParseEdited, AnotherSchedulerLosesOptionsThatItDoesNotHave) {
+TEST(ParseEdited, RemovesOptionsThatTheNewSchedulerLacks) {
   const SweepSpec edited = Edited({{{"scheduler", "name"}, "median"}});
   EXPECT_EQ(edited.scheduler.name, "median");
   EXPECT_FALSE(edited.scheduler.options.contains("reduction_factor"));
 }
 
-TEST(ParseEdited, FaultsNameTheKeyAndTheOneThatWasMeant) {
+TEST(ParseEdited, NamesTheKeyAndSuggestsAnother) {
   const Fault unknown = FirstFault({{{"scheduler", "reduction_facter"}, "3"}});
   EXPECT_EQ(unknown.path, "scheduler.reduction_facter");
   EXPECT_EQ(unknown.suggestion, "reduction_factor");

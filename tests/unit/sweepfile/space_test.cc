@@ -12,14 +12,14 @@ Domain DomainOf(const std::string& text) {
   return Spec(WithParameters("  x: " + text + "\n")).space.Find("x")->domain;
 }
 
-TEST(Parameters, IntegerBoundsMakeIntegers) {
+TEST(Parameters, ReadIntegerBoundsAsIntegers) {
   EXPECT_EQ(DomainOf("{min: 2, max: 8}"), Domain(IntDomain{.min = 2, .max = 8}));
   EXPECT_EQ(DomainOf("{min: 64, max: 512, step: 64, scale: log}"),
             Domain(IntDomain{.min = 64, .max = 512, .scale = Scale::kLog, .step = 64}));
   EXPECT_EQ(DomainOf("{min: 0x10, max: +32}"), Domain(IntDomain{.min = 16, .max = 32}));
 }
 
-TEST(Parameters, APointOrAnExponentMakesAFloat) {
+TEST(Parameters, ReadBoundsWithAPointOrExponentAsFloats) {
   EXPECT_EQ(DomainOf("{min: 0, max: 1.0}"), Domain(FloatDomain{.min = 0, .max = 1}));
   EXPECT_EQ(DomainOf("{min: 1e-5, max: 1e-3, scale: log}"),
             Domain(FloatDomain{.min = 1e-5, .max = 1e-3, .scale = Scale::kLog}));
@@ -28,7 +28,7 @@ TEST(Parameters, APointOrAnExponentMakesAFloat) {
   EXPECT_EQ(DomainOf("{min: .5, max: 5.}"), Domain(FloatDomain{.min = 0.5, .max = 5}));
 }
 
-TEST(Parameters, TypeOverridesTheLookOfNumbers) {
+TEST(Parameters, ConvertNumbersToTheGivenType) {
   EXPECT_EQ(DomainOf("{min: 1, max: 3, type: float}"), Domain(FloatDomain{.min = 1, .max = 3}));
   EXPECT_EQ(DomainOf("{min: 1e2, max: 1e3, type: int}"),
             Domain(IntDomain{.min = 100, .max = 1000}));
@@ -36,8 +36,7 @@ TEST(Parameters, TypeOverridesTheLookOfNumbers) {
             Domain(CategoricalDomain{{Value(1.0), Value(2.0)}}));
   EXPECT_EQ(DomainOf("{value: 1, type: float}"), Domain(ConstantDomain{1.0}));
   EXPECT_THAT(FaultsOf(WithParameters("  x: {min: 0.5, max: 3, type: int}\n")),
-              HasSubstr("sweep.yaml:5:12: parameters.x.min: expected an integer, found the number "
-                        "0.5; type is int"));
+              HasSubstr("sweep.yaml:5:12: parameters.x.min: "));
 }
 
 TEST(Parameters, ValuesKeepTheirTypes) {
@@ -49,59 +48,55 @@ TEST(Parameters, ValuesKeepTheirTypes) {
   EXPECT_EQ(DomainOf("{value: \"\"}"), Domain(ConstantDomain{std::string()}));
 }
 
-TEST(Parameters, OneFloatMakesFloatsOfAllNumbers) {
+TEST(Parameters, ConvertAllNumbersIfOneIsAFloat) {
   EXPECT_EQ(DomainOf("{values: [0, 0.5]}"), Domain(CategoricalDomain{{Value(0.0), Value(0.5)}}));
 }
 
-TEST(Parameters, FaultsStandAtTheirKeys) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"{min: 0.1, max: 0.001}", "5:22: parameters.x.max: 0.001 is below min 0.1"},
-      {"{min: 0, max: 1.0, scale: log}", "5:12: parameters.x.min: log scale needs min > 0"},
-      {"{min: -1, max: 8, scale: log}", "5:12: parameters.x.min: log scale needs min > 0"},
-      {"{min: 1, max: 8, step: 0}", "5:29: parameters.x.step: must be 1 or more"},
-      {"{min: .nan, max: 1}", "5:12: parameters.x.min: expected a finite number, found the number"},
-      {"{min: 0, max: .inf}", "5:20: parameters.x.max: expected a finite number"},
-      {"{min: 0, max: 1e999}", "is too large or too small for a double"},
-      {"{min: 0, max: 9007199254740992}", "is beyond"},
-      {"{values: [1, 9007199254740993]}", "is beyond"},
-      {"{value: -9007199254740992}", "is beyond"},
-      {"{min: \"nan\", max: 1}", "expected a finite number, found the number nan"},
-      {"{min: -Infinity, max: 1}", "expected a finite number, found the number -Infinity"},
-      {"{min: \"1e999\", max: 1}", "is too large or too small for a double"},
-      {"{lr: {min: 0.1, max: 1.0}, width: {value: 3}}",
-       "5:3: parameters.x: holds a map of parameters, and parameters are not nested; write x.lr: "
-       "{…} beside the others"},
-      {"{values: [null, a]}",
-       "write a text such as none, or give a parameter that may be absent a `when`"},
-      {"{values: [[1, 2], [3]]}", "write a text, or an index that the program looks up"},
-      {"{min: \"1e-3\", max: 1}", "found the quoted text \"1e-3\"; remove the quotes"},
-      {"{min: low, max: 1}", "expected a number, found the text \"low\""},
-      {"{min: \"low\", max: 1}", "expected a number, found the text \"low\""},
-      {"{min: 0.5}", "5:3: parameters.x.max: missing: a range needs min and max"},
-      {"{}", "5:3: parameters.x: says no values"},
-      {"{min: 1, max: 2, values: [1]}", "exclude each other"},
-      {"{values: [1, 2], step: 1}", "5:23: parameters.x.step: only a range"},
-      {"{values: [1, 2], scale: log}", "parameters.x.scale: only a range"},
-      {"{values: []}", "parameters.x.values: is empty"},
-      {"{values: [a, a]}", "parameters.x.values: 'a' is listed twice"},
-      {"{values: 3}", "parameters.x.values: expected a list of values, found the integer 3"},
-      {"{values: [.nan]}", "parameters.x.values[0]: expected a finite number"},
-      {"{values: [[a]]}", "parameters.x.values[0]: expected a number, text, true or false"},
-      {"{value: {a: 1}}",
-       "parameters.x.value: expected a number, text, true or false, found a map"},
-      {"{value: }", "parameters.x.value: expected a number, text, true or false, found nothing"},
-      {"{value: 1, type: number}", "the text \"number\" is not one of: float, int"},
-      {"{min: 1, max: 2, distribution: log}", "parameters.x.distribution: unknown key"},
-      {"{min: 1, max: 2, mx: 2}", "parameters.x.mx: unknown key; did you mean max?"},
-      {"256", "for a constant, write {value: 256}"},
-      {"[1, 2]", "for a choice, write {values: […]}"},
-  };
-  for (const auto& [text, message] : cases) {
-    EXPECT_THAT(FaultsOf(WithParameters("  x: " + std::string(text) + "\n")), HasSubstr(message));
-  }
+TEST(Parameters, LocateFaultsAtTheirKeys) {
+  ExpectGolden("sweepfile/parameters",
+               ExpectFaults(
+                   {
+                       {"{min: 0.1, max: 0.001}", "5:22: parameters.x.max: "},
+                       {"{min: 0, max: 1.0, scale: log}", "5:12: parameters.x.min: "},
+                       {"{min: -1, max: 8, scale: log}", "5:12: parameters.x.min: "},
+                       {"{min: 1, max: 8, step: 0}", "5:29: parameters.x.step: "},
+                       {"{min: .nan, max: 1}", "5:12: parameters.x.min: "},
+                       {"{min: 0, max: .inf}", "5:20: parameters.x.max: "},
+                       {"{min: 0, max: 1e999}", "parameters.x.max: "},
+                       {"{min: 0, max: 9007199254740992}", "parameters.x.max: "},
+                       {"{values: [1, 9007199254740993]}", "parameters.x.values[1]: "},
+                       {"{value: -9007199254740992}", "parameters.x.value: "},
+                       {"{min: \"nan\", max: 1}", "parameters.x.min: "},
+                       {"{min: -Infinity, max: 1}", "parameters.x.min: "},
+                       {"{min: \"1e999\", max: 1}", "parameters.x.min: "},
+                       {"{lr: {min: 0.1, max: 1.0}, width: {value: 3}}", "5:3: parameters.x: "},
+                       {"{values: [null, a]}", "parameters.x.values[0]: "},
+                       {"{values: [[1, 2], [3]]}", "parameters.x.values[0]: "},
+                       {"{min: \"1e-3\", max: 1}", "parameters.x.min: "},
+                       {"{min: low, max: 1}", "parameters.x.min: "},
+                       {"{min: \"low\", max: 1}", "parameters.x.min: "},
+                       {"{min: 0.5}", "5:3: parameters.x.max: "},
+                       {"{}", "5:3: parameters.x: "},
+                       {"{min: 1, max: 2, values: [1]}", "parameters.x: "},
+                       {"{values: [1, 2], step: 1}", "5:23: parameters.x.step: "},
+                       {"{values: [1, 2], scale: log}", "parameters.x.scale: "},
+                       {"{values: []}", "parameters.x.values: "},
+                       {"{values: [a, a]}", "parameters.x.values: "},
+                       {"{values: 3}", "parameters.x.values: "},
+                       {"{values: [.nan]}", "parameters.x.values[0]: "},
+                       {"{values: [[a]]}", "parameters.x.values[0]: "},
+                       {"{value: {a: 1}}", "parameters.x.value: "},
+                       {"{value: }", "parameters.x.value: "},
+                       {"{value: 1, type: number}", "parameters.x.type: "},
+                       {"{min: 1, max: 2, distribution: log}", "parameters.x.distribution: "},
+                       {"{min: 1, max: 2, mx: 2}", "parameters.x.mx: "},
+                       {"256", "parameters.x: "},
+                       {"[1, 2]", "parameters.x: "},
+                   },
+                   [](const std::string& text) { return WithParameters("  x: " + text + "\n"); }));
 }
 
-TEST(Parameters, ThereMustBeAMapOfThem) {
+TEST(Parameters, MustBeAMap) {
   for (const char* text : {"parameters:", "parameters: [a]"}) {
     const std::string file =
         "command: [a]\nmetric: {name: a, mode: min}\nstop: {max_trials: 1}\n" + std::string(text);
@@ -112,31 +107,31 @@ TEST(Parameters, ThereMustBeAMapOfThem) {
   EXPECT_TRUE(spec.space.parameters().empty());
 }
 
-TEST(Parameters, NamesCanStandOnACommandLine) {
+TEST(Parameters, RequireNamesThatFitOnACommandLine) {
   for (const char* name : {"lr", "_x", "optimizer.lr", "a-b_9"}) {
     Spec(WithParameters("  " + std::string(name) + ": {value: 1}\n"));
   }
   for (const char* name : {"9a", "'a b'", "a=b", "'a}'", "''", "ä"}) {
     EXPECT_THAT(FaultsOf(WithParameters("  " + std::string(name) + ": {value: 1}\n")),
-                HasSubstr("is no name of a parameter"))
+                HasSubstr("sweep.yaml:5:3: parameters."))
         << name;
   }
 }
 
-TEST(Parameters, TheirNumberIsLimited) {
+TEST(Parameters, AreLimitedInNumber) {
   std::string lines;
   for (size_t i = 0; i < kMaxParameters; ++i) lines += "  p" + std::to_string(i) + ": {value: 1}\n";
   EXPECT_EQ(Spec(WithParameters(lines)).space.parameters().size(), kMaxParameters);
   EXPECT_THAT(FaultsOf(WithParameters(lines + "  q: {value: 1}\n")),
-              HasSubstr("more than 1000 parameters"));
+              HasSubstr("parameters: more than 1000 "));
 }
 
-TEST(Parameters, ListedValuesAreLimited) {
+TEST(Parameters, LimitListedValues) {
   std::string values = "0";
   for (size_t i = 1; i < kMaxListedValues; ++i) values += ", " + std::to_string(i);
   Spec(WithParameters("  x: {values: [" + values + "]}\n"));
   EXPECT_THAT(FaultsOf(WithParameters("  x: {values: [" + values + ", z]}\n")),
-              HasSubstr("has more than 1000 values"));
+              HasSubstr("parameters.x.values: has more than 1000 "));
 }
 
 TEST(When, HasThreeForms) {
@@ -154,7 +149,7 @@ TEST(When, HasThreeForms) {
                   Condition{.parent = "layers", .at_least = 4, .at_most = 6}));
 }
 
-TEST(When, ValuesAreReadAsTheParentsAre) {
+TEST(When, ReadsValuesAsTheParentDoes) {
   const SweepSpec spec =
       Spec(WithParameters("  f: {min: 0, max: 4, step: 1, type: float}\n"
                           "  t: {values: [\"1\", \"2\"]}\n"
@@ -164,32 +159,32 @@ TEST(When, ValuesAreReadAsTheParentsAre) {
                           Condition{.parent = "t", .any_of = {Value("1")}}));
 }
 
-TEST(When, TextIsTakenForANumberOnlyWhereThereIsNoNumber) {
+TEST(When, PrefersAValueOfTheWrittenType) {
   const SweepSpec spec =
       Spec(WithParameters("  t: {values: [\"true\", true]}\n  a: {value: 1, when: {t: true}}\n"));
   EXPECT_THAT(spec.space.Find("a")->when,
               ElementsAre(Condition{.parent = "t", .any_of = {Value(true)}}));
 }
 
-TEST(When, FaultsAreLocated) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"{optimiser: sgd}",
-       "6:24: parameters.a.when.optimiser: there is no such parameter; did you mean optimizer?"},
-      {"{optimizer: lion}", "6:17: parameters.a.when: can never hold"},
-      {"{optimizer: []}", "parameters.a.when.optimizer: is empty"},
-      {"{optimizer: {}}", "parameters.a.when.optimizer: says nothing"},
-      {"{optimizer: {gt: 3}}", "parameters.a.when.optimizer.gt: unknown key"},
-      {"{optimizer: {gte: x}}", "parameters.a.when.optimizer.gte: expected a number"},
-      {"{optimizer: }", "parameters.a.when.optimizer: expected a number, text, true or false"},
-      {"{a: 1}", "parameters.a.when: runs in a circle"},
-      {"sgd", "parameters.a.when: expected a map such as {optimizer: sgd}"},
-  };
-  for (const auto& [text, message] : cases) {
-    EXPECT_THAT(
-        FaultsOf(WithParameters("  optimizer: {values: [sgd, adamw]}\n  a: {value: 1, when: " +
-                                std::string(text) + "}\n")),
-        HasSubstr(message));
-  }
+TEST(When, LocatesFaults) {
+  ExpectGolden(
+      "sweepfile/when",
+      ExpectFaults(
+          {
+              {"{optimiser: sgd}", "6:24: parameters.a.when.optimiser: "},
+              {"{optimizer: lion}", "6:17: parameters.a.when: "},
+              {"{optimizer: []}", "parameters.a.when.optimizer: "},
+              {"{optimizer: {}}", "parameters.a.when.optimizer: "},
+              {"{optimizer: {gt: 3}}", "parameters.a.when.optimizer.gt: "},
+              {"{optimizer: {gte: x}}", "parameters.a.when.optimizer.gte: "},
+              {"{optimizer: }", "parameters.a.when.optimizer: "},
+              {"{a: 1}", "parameters.a.when: "},
+              {"sgd", "parameters.a.when: "},
+          },
+          [](const std::string& text) {
+            return WithParameters(
+                "  optimizer: {values: [sgd, adamw]}\n  a: {value: 1, when: " + text + "}\n");
+          }));
 }
 
 TEST(InitialPoints, AreCompletedAndTyped) {
@@ -200,7 +195,7 @@ TEST(InitialPoints, AreCompletedAndTyped) {
               ElementsAre(Config{{"lr", 1.0}, {"o", std::string("1")}, {"b", int64_t{3}}}));
 }
 
-TEST(InitialPoints, WhatOneLeavesOutIsDrawn) {
+TEST(InitialPoints, DrawMissingValues) {
   const std::string file = WithParameters(
       "  lr: {min: 0.1, max: 2.0}\n  n: {min: 1, max: 1000}\n"
       "  m: {min: 1, max: 9, when: {n: 7}}\n"
@@ -214,25 +209,24 @@ TEST(InitialPoints, WhatOneLeavesOutIsDrawn) {
   EXPECT_EQ(Spec(file), spec) << "the same for the same seed";
 }
 
-TEST(InitialPoints, FaultsAreLocated) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"{lr: 3, n: 1}", "8:23: initial_points[0].lr: 3.0 is above max 1.0"},
-      {"{lr: 0.5, m: 4}",
-       "8:31: initial_points[0].m: exists only beside some values of n; give that"},
-      {"{lr: 0.5, n: 1.5}", "initial_points[0].n: expected an integer, found the number 1.5"},
-      {"{lr: '0.5', n: 1}", "initial_points[0].lr: expected a number, found the quoted text"},
-      {"{lr: 0.5, n: 1, m: 4}", "initial_points[0].m: exists only when n is 2"},
-      {"{lr: 0.5, nn: 1}", "8:28: initial_points[0].nn: there is no such parameter"},
-      {"{lr: , n: 1}", "initial_points[0].lr: expected a number, found nothing"},
-  };
-  for (const auto& [point, message] : cases) {
-    const std::string file = WithParameters(
-                                 "  lr: {min: 0.1, max: 1.0}\n"
-                                 "  n: {min: 1, max: 3}\n"
-                                 "  m: {min: 1, max: 9, when: {n: 2}}\n") +
-                             "initial_points: [" + point + "]\n";
-    EXPECT_THAT(FaultsOf(file), HasSubstr(message));
-  }
+TEST(InitialPoints, LocateFaults) {
+  ExpectGolden("sweepfile/initial_points",
+               ExpectFaults(
+                   {
+                       {"{lr: 3, n: 1}", "8:23: initial_points[0].lr: "},
+                       {"{lr: 0.5, m: 4}", "8:31: initial_points[0].m: "},
+                       {"{lr: 0.5, n: 1.5}", "initial_points[0].n: "},
+                       {"{lr: '0.5', n: 1}", "initial_points[0].lr: "},
+                       {"{lr: 0.5, n: 1, m: 4}", "initial_points[0].m: "},
+                       {"{lr: 0.5, nn: 1}", "8:28: initial_points[0].nn: "},
+                       {"{lr: , n: 1}", "initial_points[0].lr: "},
+                   },
+                   [](const std::string& point) {
+                     return WithParameters(
+                                "  lr: {min: 0.1, max: 1.0}\n  n: {min: 1, max: 3}\n  m: {min: 1, "
+                                "max: 9, when: {n: 2}}\n") +
+                            "initial_points: [" + point + "]\n";
+                   }));
 }
 
 }  // namespace

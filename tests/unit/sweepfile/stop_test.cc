@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 const std::string kHead =
     "metric: {name: loss, mode: min}\nparameters: {lr: {min: 0.1, max: 1.0}}\n";
 
-TEST(TrialStoppers, APlateauIsOfTheSweepsMetricUnlessAnotherIsNamed) {
+TEST(TrialStoppers, UsesTheSweepsMetricForAPlateauByDefault) {
   EXPECT_EQ(Spec(kHead + "stop: {patience: 5, plateau: {patience: 4}}").stop.plateau,
             (Plateau{.metric = Minimise("loss"), .patience = 4}));
   EXPECT_EQ(Spec(kHead + "stop: {patience: 5, plateau: {metric: recall, mode: max, patience: 4, "
@@ -26,7 +26,7 @@ TEST(TrialStoppers, APlateauIsOfTheSweepsMetricUnlessAnotherIsNamed) {
       << "a deviation has no direction";
 }
 
-TEST(TrialStoppers, ThresholdsAreReadInTheirOrder) {
+TEST(TrialStoppers, ReadsThresholdsInOrder) {
   const SweepSpec spec = Spec(
       kHead +
       "stop: {patience: 5, threshold: {recall: {at_least: 0.9}, loss: {at_most: 0.1, at_least: 50, "
@@ -40,47 +40,39 @@ TEST(TrialStoppers, ThresholdsAreReadInTheirOrder) {
   EXPECT_EQ(Spec(ResolvedYaml(spec)), spec);
 }
 
-TEST(TrialStoppers, FaultsStandAtTheirKeys) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"plateau: {}",
-       "stop.plateau.patience: missing: number of consecutive reports without an improvement\n"},
-      {"plateau: {patience: 0}", "stop.plateau.patience: 0 is below the smallest allowed, 1"},
-      {"plateau: {patience: 1, std: 0.1}",
-       "stop.plateau.patience: one value has no deviation; with std, give 2 or more\n"},
-      {"plateau: {patience: 2, min_delta: 0.1, std: 0.1}",
-       "stop.plateau.min_delta: std is there as well; give the one or the other\n"},
-      {"plateau: {patience: 2, metric: norm}",
-       "stop.plateau.metric: norm is not a metric of the sweep; give mode, to say whether smaller "
-       "or larger is better\n"},
-      {"plateau: 5", "stop.plateau: expected a map, found the integer 5\n"},
-      {"threshold: {loss: {}}",
-       "stop.threshold.loss: says nothing; give at_least, at_most or both\n"},
-      {"threshold: {loss: {at_least: 1, at_most: 2}}",
-       "stop.threshold.loss.at_least: 1.0 is not above at_most 2.0, so every value would end the "
-       "trial\n"},
-      {"threshold: {loss: 3}", "stop.threshold.loss: expected a map, found the integer 3\n"},
-      {"threshold: 3", "stop.threshold: expected a map such as {accuracy: {at_least: 0.9}}"},
-      {"threshold: {loss: {atleast: 1}}", "did you mean at_least?"},
-  };
-  for (const auto& [key, fault] : cases)
-    EXPECT_THAT(FaultsOf(kHead + "stop: {patience: 5, " + key + "}"), HasSubstr(fault)) << key;
+TEST(TrialStoppers, LocatesFaultsAtTheirKeys) {
+  ExpectGolden(
+      "sweepfile/stop",
+      ExpectFaults(
+          {{"plateau: {}", "stop.plateau.patience: "},
+           {"plateau: {patience: 0}", "stop.plateau.patience: "},
+           {"plateau: {patience: 1, std: 0.1}", "stop.plateau.patience: "},
+           {"plateau: {patience: 2, min_delta: 0.1, std: 0.1}", "stop.plateau.min_delta: "},
+           {"plateau: {patience: 2, metric: norm}", "stop.plateau.metric: "},
+           {"plateau: 5", "stop.plateau: "},
+           {"threshold: {loss: {}}", "stop.threshold.loss: "},
+           {"threshold: {loss: {at_least: 1, at_most: 2}}", "stop.threshold.loss.at_least: "},
+           {"threshold: {loss: 3}", "stop.threshold.loss: "},
+           {"threshold: 3", "stop.threshold: "},
+           {"threshold: {loss: {atleast: 1}}", "stop.threshold.loss.atleast: "}},
+          [](const std::string& key) { return kHead + "stop: {patience: 5, " + key + "}"; }));
 }
 
-TEST(TrialStoppers, ThresholdsAreLimited) {
+TEST(TrialStoppers, LimitsThresholds) {
   const auto text = [](size_t count) {
     std::string file = kHead + "stop:\n  patience: 5\n  threshold:\n";
     for (size_t i = 0; i < count; ++i) file += "    m" + std::to_string(i) + ": {at_least: 1}\n";
     return file;
   };
   EXPECT_EQ(Spec(text(kMaxThresholds)).stop.thresholds.size(), kMaxThresholds);
-  EXPECT_THAT(FaultsOf(text(kMaxThresholds + 1)), HasSubstr("has more than 32 metrics"));
+  EXPECT_THAT(FaultsOf(text(kMaxThresholds + 1)), HasSubstr("stop.threshold: has more than 32 "));
 }
 
-TEST(TrialStoppers, APatternHasAGroupForTheirMetrics) {
+TEST(TrialStoppers, RequiresAGroupForTheirMetricsInAPattern) {
   EXPECT_THAT(FaultsOf("command: [/bin/true]\n" + kHead +
                        "reports: {pattern: '(?P<loss>.*)'}\n"
                        "stop: {max_trials: 5, threshold: {recall: {at_least: 1}}}"),
-              HasSubstr("has no group (?P<recall>…) for the metric recall"));
+              HasSubstr("reports.pattern: has no group (?P<recall>…)"));
 }
 
 }  // namespace

@@ -202,7 +202,7 @@ describe('a trial', () => {
     await dialog.getByLabel('Until step').fill('81');
     await dialog.getByRole('button', { name: 'Continue' }).click();
     await state.getByText('pending').waitFor();
-    await page.getByTestId('why').getByText('Goes on to step 81 on request.').waitFor();
+    await page.getByTestId('why').getByText('Continues to step 81 on request.').waitFor();
     expect(server.requests).toContain('POST /sweeps/s1/trials/9:continue');
     expect(server.bodies.at(-1)).toEqual({ until: 81 });
   });

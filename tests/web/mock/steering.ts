@@ -23,7 +23,7 @@ export function steer(world: World, id: string, rest: string, verb: string, body
   const found = world.trial(id, Number(trial[1]));
   if (trial[2] === undefined) return steerTrial(world, found, verb, body);
   world.pin(found, Number(trial[2]), Number(trial[3]), verb === 'pin');
-  const effect = verb === 'pin' ? 'it stays' : 'it stays as long as something else keeps it';
+  const effect = verb === 'pin' ? 'it is kept until it is unpinned' : 'it is deleted when nothing else needs it';
   return { ...found, effect };
 }
 
@@ -35,7 +35,7 @@ function enqueue(world: World, id: string, config: Config): TrialDetail {
       ...{ pointer: `/config/${name}`, line: 0, column: 0 },
       message: 'has no value; give it one',
     }));
-  if (missing.length > 0) throw new Refusal(422, `${missing.length} things are wrong`, missing);
+  if (missing.length > 0) throw new Refusal(422, `${missing.length} errors`, missing);
   return world.addTrial(id, config);
 }
 
@@ -84,7 +84,7 @@ function steerTrial(world: World, trial: TrialDetail, verb: string, body: Body):
   if (isLive(trial.state))
     throw new Refusal(409, `trial ${number} has not ended: it is ${trial.state}`);
   const reason =
-    verb === 'continue' ? `goes on to step ${body.until} on request` : 'tried again on request';
+    verb === 'continue' ? `continues to step ${body.until} on request` : 'retried on request';
   const { step } = trial.checkpoints.at(-1) ?? { step: 0 };
   world.change(trial, 'pending', reason);
   trial.ended = null;

@@ -345,7 +345,7 @@ export class World {
     this.emit('trial_decided', { ...told, donor, donor_step: step });
     const attempt = trial.attempts.at(-1);
     if (attempt) Object.assign(attempt, { state: 'ended', outcome: 'paused', ended: this.now() });
-    this.change(trial, 'pending', `goes on as a clone of trial ${donor}`);
+    this.change(trial, 'pending', `continues as a clone of trial ${donor}`);
     this.start(trial);
   }
 

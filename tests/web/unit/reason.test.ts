@@ -162,9 +162,9 @@ describe('why a trial has its configuration', () => {
   });
 
   it('is no proposal where a person asked for it', () => {
-    const text = "a configuration of a person's own";
+    const text = 'enqueued by a user';
     expect(originSentence({ origin: 'enqueued', rationale: rationale(text) })).toBe(
-      "A configuration of a person's own.",
+      'Enqueued by a user.',
     );
     expect(originSentence({ origin: 'initial_points', rationale: null })).toBe('Initial points.');
   });

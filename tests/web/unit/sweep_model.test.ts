@@ -344,7 +344,7 @@ describe('data that events do not contain', () => {
     world.yield(trial, 'resize', '2 of 8 workers; room for 6');
     model.apply(since(world, model));
     expect(model.trials.get(0)?.yielding).toMatchObject({ verdict: 'resize' });
-    world.yield(trial, 'continue', '2 of 8 workers; the room for more is gone');
+    world.yield(trial, 'continue', '2 of 8 workers; the free slots for more are gone');
     model.apply(since(world, model));
     expect(model.trials.get(0)?.yielding).toBeUndefined();
   });

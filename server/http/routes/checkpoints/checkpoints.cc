@@ -49,7 +49,7 @@ Response Checkpoints::Drop(const Request& request, const Target& target) {
   const CheckpointId id = target.checkpoint();
   const auto row = reader_.Checkpoint(id);
   if (!row.ok()) return Problem(row.error());
-  if (row->checkpoint.dropped) return Answer(id, 200, "it was dropped before");
+  if (row->checkpoint.dropped) return Answer(id, 200, "it was deleted before");
   const auto detail = reader_.Detail(id.trial);
   if (!detail.ok()) return Problem(detail.error());
   const auto sweep = reader_.Sweep(id.trial.sweep);
@@ -110,11 +110,12 @@ Response Checkpoints::SetPinned(const Request& request, const Target& target, bo
                            ToString(target.trial);
   if (found == all.end()) return Problem(rest::ProblemType::kNotFound, "there is no " + name);
   if (found->dropped)
-    return Problem(rest::ProblemType::kCheckpointDropped, name + " is gone: " + found->reason);
+    return Problem(rest::ProblemType::kCheckpointDropped, name + " was deleted: " + found->reason);
   const auto events = backend_.Execute(PinCheckpoint{target.checkpoint(), pinned}, request.actor);
   if (!events.ok()) return ProblemOfBody(events.error());
-  return answers_.Trial(target.trial, kAccepted,
-                        pinned ? "it stays" : "it stays as long as something else keeps it");
+  return answers_.Trial(
+      target.trial, kAccepted,
+      pinned ? "it is kept until it is unpinned" : "it is deleted when nothing else needs it");
 }
 
 }  // namespace attune::server

@@ -178,19 +178,19 @@ Metrics ReadMetrics(BodyReader& body, const std::vector<std::string>& needed) {
   return metrics;
 }
 
-// Sets the report's step from the metric in which the sweep measures time.
-void ReadTime(BodyReader& body, double time, Report& report) {
+// Sets the report's step from the metric `time_attr`, which counts the steps of the sweep.
+void ReadTime(BodyReader& body, const std::string& time_attr, double time, Report& report) {
   const std::optional<Step> step = StepOfTime(time);
   const Fields& fields = body.fields();
   if (!step) {
-    body.faults().AtValue(fields.spot("metrics"), "the sweep measures time in a metric that is " +
-                                                      FormatShort(time) +
-                                                      "; it has to be at least 1 and finite");
+    body.faults().AtValue(fields.spot("metrics"),
+                          time_attr + ", which counts the steps of the sweep, is " +
+                              FormatShort(time) + "; it must be finite and at least 1");
   } else if (fields.Given("step") && *step != report.step) {
     body.faults().AtValue(fields.spot("step"), "is " + std::to_string(report.step.value) +
-                                                   " where the metric that the sweep "
-                                                   "measures time in says " +
-                                                   std::to_string(step->value) + "; leave it out");
+                                                   ", but " + time_attr +
+                                                   ", which counts the steps of the sweep, says " +
+                                                   std::to_string(step->value) + "; remove step");
   }
   report.step = step.value_or(report.step);
 }
@@ -261,7 +261,7 @@ Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& m
   if (fields.Get<bool>("ask")) {
     tell.next_lease = ReadLease(fields);
   } else if (fields.Given("lease")) {
-    body.faults().AtValue(fields.spot("lease"), "is the lease of the next trial: add `ask`");
+    body.faults().AtValue(fields.spot("lease"), "applies only to the next trial; add `ask`");
   }
   if (fields.Given("state")) {
     const auto state = fields.Get<std::string>("state");
@@ -274,9 +274,9 @@ Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& m
     return body.Finish(std::move(tell));
   }
   if (!fields.Given("step") && time_attr.empty())
-    AddMissing(body, "step", "the step of the report, or else state");
+    AddMissing(body, "step", "the step of the report, or state to end the trial");
   if (!fields.Given("metrics")) {
-    AddMissing(body, "metrics", "what was measured at the step");
+    AddMissing(body, "metrics", "the metrics of this step");
     return body.Finish(std::move(tell));
   }
   const Value* step = fields.Find("step");
@@ -286,7 +286,7 @@ Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& m
                        .waits = true};
   const auto time = tell.report->metrics.find(time_attr);
   if (!time_attr.empty() && time != tell.report->metrics.end())
-    ReadTime(body, time->second, *tell.report);
+    ReadTime(body, time_attr, time->second, *tell.report);
   return body.Finish(std::move(tell));
 }
 

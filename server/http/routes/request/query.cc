@@ -71,7 +71,7 @@ Result<std::optional<uint64_t>> ParsePageToken(std::string_view list, const Requ
     return std::optional<uint64_t>(*masked ^ HashOf(list));
   return Error{ErrorCode::kInvalid,
                "page_token: '" + token +
-                   "' is not a token of this list: omit it to begin with the first page"};
+                   "' is not a token of this list; omit it to begin with the first page"};
 }
 
 Result<std::string> IdempotencyKey(const Request& request) {

@@ -40,7 +40,7 @@ Response Events::Stream(const Request& request, const Target&) {
     streams_->fetch_sub(1);
     Response refusal = Problem(rest::ProblemType::kStreamLimit,
                                "there are already " + std::to_string(streams_max_) +
-                                   " streams of events: close some pages");
+                                   " streams of events; close some pages");
     refusal.Set("Retry-After", "10");
     return refusal;
   }

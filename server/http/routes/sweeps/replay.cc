@@ -39,8 +39,8 @@ sweepfile::Parsed ApplyChanges(const SweepSpec& spec, const std::string& body,
   rest.stop = spec.stop;
   if (rest == spec) return parsed;
   return {.spec = {},
-          .faults = {{.message = "only `scheduler`, `stop` and targets can be changed, because the "
-                                 "trials of a replay are those of the recording"}}};
+          .faults = {{.message = "only `scheduler`, `stop` and targets can change, because a "
+                                 "replay keeps the recorded trials"}}};
 }
 
 std::optional<rest::BestValue> RenderBest(const std::optional<Summary::Best>& best) {
@@ -131,7 +131,7 @@ Response Replays::ReplaySweep(const Request& request, const Target& target) {
   const std::unique_lock alone(one_at_a_time_, std::try_to_lock);
   if (!alone.owns_lock())
     return Problem(
-        Error{ErrorCode::kUnavailable, "another sweep is being replayed: try again in a moment"});
+        Error{ErrorCode::kUnavailable, "another sweep is being replayed; try again in a moment"});
   Recording recording(sweep->spec, changed.spec->ReportedMetrics());
   const Status read = reader_.Events(target.sweep(), [&](const Event& event) {
     recording.Observe(event);
@@ -142,7 +142,7 @@ Response Replays::ReplaySweep(const Request& request, const Target& target) {
     return Problem(rest::ProblemType::kReplayTooLarge,
                    "sweep " + ToString(sweep->id) + " has more than " +
                        std::to_string(kReplayReportsMax) +
-                       " reports, which takes too long here: export them with `attune db "
+                       " reports, which takes too long here; export them with `attune db "
                        "export --what reports`, then use `attune simulate --curves`");
   // An elastic gang may have run with fewer workers than it can use.
   const int slots = *asked > 0 ? static_cast<int>(*asked)

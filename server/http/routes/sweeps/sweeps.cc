@@ -63,7 +63,7 @@ std::optional<Response> Sweeps::RefuseUndefinedSecrets(const SweepSpec& spec) {
   }
   return Problem(rest::ProblemType::kUndefinedSecret, "secrets: the server has no value of " +
                                                           names + "; set it with " + commands +
-                                                          " on the server's machine");
+                                                          " on the server's host");
 }
 
 // Reads the results of earlier sweeps from the tables.
@@ -109,7 +109,7 @@ Result<SweepId> Sweeps::CreateOrFind(CreateSweep command, const std::string& act
   if (id) return *id;
   return Error{ErrorCode::kConflict,
                "the sweep of another request with this Idempotency-Key has "
-               "ended and was deleted meanwhile: try again"};
+               "ended and was deleted meanwhile; try again"};
 }
 
 Response Sweeps::Create(const Request& request, const Target&) {

@@ -58,14 +58,13 @@ const T* Find(std::span<const Event> events) {
 Error SupersededError(const TrialId& trial, Epoch epoch) {
   return {ErrorCode::kConflict, "trial " + ToString(trial) + " has no attempt with epoch " +
                                     std::to_string(epoch.value) +
-                                    " any more: ask for a trial and use its epoch"};
+                                    " any more; ask for a trial and use its epoch"};
 }
 
 Error LeaseExpiredError(const TrialId& trial, Epoch epoch) {
-  return {ErrorCode::kConflict, "the lease of epoch " + std::to_string(epoch.value) + " of trial " +
-                                    ToString(trial) +
-                                    " has run out, because nothing was told for so long: ask for "
-                                    "another trial"};
+  return {ErrorCode::kConflict,
+          "the lease of epoch " + std::to_string(epoch.value) + " of trial " + ToString(trial) +
+              " has expired, because nothing was told in time; ask for another trial"};
 }
 
 RecordFact FactOf(const AttemptId& attempt, const TellBody& tell) {
@@ -75,9 +74,9 @@ RecordFact FactOf(const AttemptId& attempt, const TellBody& tell) {
   if (tell.outcome == Outcome::kFailed)
     ended.failure = {
         .kind = FailureKind::kExit,
-        .message = tell.message.empty() ? "its asker said that it failed" : tell.message};
+        .message = tell.message.empty() ? "its client said that it failed" : tell.message};
   if (tell.outcome == Outcome::kLost)
-    ended.failure.message = "its asker gave attempt " + std::to_string(attempt.number) + " back";
+    ended.failure.message = "its client gave attempt " + std::to_string(attempt.number) + " back";
   return {tell.epoch, std::move(ended)};
 }
 
@@ -168,9 +167,9 @@ AskTell::Next AskTell::ExplainNoTrial(SweepId id, bool patient) {
     reason = "every trial is running, or waits after a failure";
     thinks =
         sweep->thinking || (sweep->searcher->Thinks() && HasNext(*sweep, brain.state().last_time));
-    if (thinks) reason = "the searcher thinks about the next trial: ask again";
+    if (thinks) reason = "the searcher is computing the next trial; ask again";
     if (sweep->search_waits)
-      reason = "the searcher waits for results of running trials: ask again later";
+      reason = "the searcher waits for results of running trials; ask again later";
     if (!sweep->stopping_as) return;
     thinks = false;
     reason = "no other trial starts: " + sweep->reason;
@@ -277,7 +276,7 @@ Response AskTell::Tell(const Request& request, const Target& target) {
     if (!target_data.external)
       return Problem(rest::ProblemType::kHasCommand,
                      "sweep " + ToString(target.sweep()) +
-                         " has a `command`, whose workers report: tell results only for "
+                         " has a `command`, whose workers report; tell results only for "
                          "sweeps without `command`");
     body = ReadTell(request.body, target_data.metrics, target_data.time_attr);
     if (!body.value) return Refuse(body.faults);

@@ -40,7 +40,7 @@ Response Trials::Explain(const Request& request, const Target& target) {
   const auto explanation = reader_.Explain(target.trial, asked);
   if (!explanation.ok()) return Problem(explanation.error());
   if (asked && !*explanation)
-    return Problem(rest::ProblemType::kNotFound, "nothing was decided on trial " +
+    return Problem(rest::ProblemType::kNotFound, "there is no decision on trial " +
                                                      ToString(target.trial) + " at step " +
                                                      std::to_string(*step));
   const auto trial = reader_.Trial(target.trial);
