@@ -100,7 +100,7 @@ PassResult Training::RunEpoch(const TrainOptions& options) {
   at::manual_seed(Key(context_.seed(), static_cast<std::uint64_t>(epoch_) + 1, context_.rank()));
   PassResult result = Run(options, &Training::Train);
   ++epoch_;
-  if (options_.scheduler_step_freq == SchedulerStep::kSavedEpoch) StepSchedulers(nullptr);
+  if (options_.scheduler_step_freq == SchedulerStep::kEpoch) StepSchedulers(nullptr);
   result.times.communication = StepCommunicationSeconds() * static_cast<double>(result.batches);
   return result;
 }
