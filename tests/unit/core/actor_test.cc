@@ -22,19 +22,19 @@ class Actors : public BrainTest {
   }
 };
 
-TEST_F(Actors, WhatFollowsFromAPersonsCommandIsThatPersons) {
+TEST_F(Actors, ConsequencesOfAUsersCommandBelongToThatUser) {
   Create(testing::ToySpec());
   EXPECT_THAT(By("ada", KillSweep{id()}), Each(Field(&Event::actor, "ada")));
 }
 
-TEST_F(Actors, WhatFollowsByItselfIsTheServices) {
+TEST_F(Actors, EventsWithoutACommandBelongToTheService) {
   By("ada", CreateSweep{.spec = testing::ToySpec()});
   const auto events = brain.Advance(Tick());
   EXPECT_FALSE(events.empty());
   EXPECT_THAT(events, Each(Field(&Event::actor, kService)));
 }
 
-TEST_F(Actors, AReportIsItsExecutorsAndTheVerdictTheServices) {
+TEST_F(Actors, AReportBelongsToItsExecutorAndTheVerdictToTheService) {
   SweepSpec spec = testing::ToySpec();
   spec.max_step = Step(1);
   Create(spec);
@@ -46,7 +46,7 @@ TEST_F(Actors, AReportIsItsExecutorsAndTheVerdictTheServices) {
   EXPECT_EQ(ActorOf(events, TrialEnded{}), kService);
 }
 
-TEST_F(Actors, ASweepHasAnOwner) {
+TEST_F(Actors, ASweepBelongsToItsCreator) {
   By("ada", CreateSweep{.spec = testing::ToySpec(), .owner = "ada"});
   EXPECT_EQ(sweep().owner, "ada");
   Create(testing::ToySpec());

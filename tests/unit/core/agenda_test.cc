@@ -225,7 +225,7 @@ class Town {
   Brain brain_{algorithms_, Sees()};
 };
 
-TEST(Agenda, WhatHasHistoryDecidesAsWhatHasNone) {
+TEST(Agenda, DecidesTheSameWithAndWithoutHistory) {
   constexpr int kTurns = 250;
   int growths = 0;
   int taken_back = 0;

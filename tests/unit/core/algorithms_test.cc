@@ -34,11 +34,11 @@ TEST(Algorithms, AreFoundByName) {
   EXPECT_EQ(algorithms.FindScheduler("first"), nullptr);
 }
 
-TEST(Algorithms, AreMadeAsTheSpecSays) {
+TEST(Algorithms, AreMadeWithTheOptionsOfTheSpec) {
   EXPECT_TRUE(Two().MakeSearcher(SweepSpec{.searcher = {.name = "first"}}).ok());
 }
 
-TEST(Algorithms, AnOptionOfTheTableThatIsMissingOrOfAnotherTypeIsNamed) {
+TEST(Algorithms, AMissingOptionOrOneOfTheWrongTypeIsNamed) {
   Algorithms algorithms;
   algorithms.Add(
       Entry<Searcher>{.name = "first",
@@ -54,7 +54,7 @@ TEST(Algorithms, AnOptionOfTheTableThatIsMissingOrOfAnotherTypeIsNamed) {
   EXPECT_FALSE(made({{"depth", 1.5}}).ok());
 }
 
-TEST(Algorithms, AnUnknownNameIsAnsweredWithTheKnownOnes) {
+TEST(Algorithms, AnUnknownNameIsRefusedAndKnownNamesAreListed) {
   const auto made = Two().MakeSearcher(SweepSpec{.searcher = {.name = "third"}});
   EXPECT_EQ(made.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(made.error().message,

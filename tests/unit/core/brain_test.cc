@@ -10,14 +10,14 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-TEST_F(BrainTest, AsManyGangsStartAsFit) {
+TEST_F(BrainTest, StartsAsManyGangsAsFit) {
   Create(testing::ToySpec());
   EXPECT_EQ(sweep().created, 2);
   EXPECT_EQ(sweep().Count(TrialState::kRunning), 2);
   EXPECT_EQ(brain.Waiting(sweep()), "");
 }
 
-TEST_F(BrainTest, ASweepThatFindsTheMachineTakenSaysWhatItWaitsFor) {
+TEST_F(BrainTest, AWaitingSweepNamesTheMissingResource) {
   Create(testing::ToySpec());
   Create(testing::ToySpec());
   EXPECT_EQ(brain.Waiting(sweep()), "needs 1 CPU: box has 0 free");
@@ -61,7 +61,7 @@ TEST_F(BrainTest, AReportBeforeTheMilestoneIsNotJudged) {
   EXPECT_EQ(trial(0).milestone, Step(2));
 }
 
-TEST_F(BrainTest, AMilestoneIsJudgedAndSetsTheNext) {
+TEST_F(BrainTest, AReportAtAMilestoneIsJudgedAndSetsTheNextOne) {
   Create(testing::ToySpec());
   const auto events = Report(0, 2, 0.9);
   ASSERT_NE(Find<TrialDecided>(events), nullptr);
@@ -80,7 +80,7 @@ TEST_F(BrainTest, AStoppedTrialHoldsItsSlotsUntilItsGangHasLeft) {
   EXPECT_EQ(sweep().created, 3);
 }
 
-TEST_F(BrainTest, TheLastStepCompletesATrialWhateverTheSchedulerSays) {
+TEST_F(BrainTest, TheLastStepCompletesATrialWithoutAskingTheScheduler) {
   Create(testing::ToySpec());
   const auto events = Report(0, 6, 0.1);
   EXPECT_EQ(Find<TrialEnded>(events)->state, TrialState::kCompleted);
@@ -88,7 +88,7 @@ TEST_F(BrainTest, TheLastStepCompletesATrialWhateverTheSchedulerSays) {
   EXPECT_EQ(Find<AttemptEnded>(Finish(0))->outcome, Outcome::kFinished);
 }
 
-TEST_F(BrainTest, ATrialWithoutAReportSaysWhatItsExecutorSaw) {
+TEST_F(BrainTest, ATrialThatEndsWithoutAReportQuotesItsExecutor) {
   Create(testing::ToySpec());
   const auto events =
       Tell(0, AttemptEnded{.outcome = Outcome::kFinished, .failure = {.message = "what it saw"}});
@@ -100,13 +100,13 @@ TEST_F(BrainTest, ATrialWithoutAReportSaysWhatItsExecutorSaw) {
   EXPECT_THAT(Find<TrialEnded>(others)->reason, Not(HasSubstr("what it saw")));
 }
 
-TEST_F(BrainTest, AReportTwiceCountsOnce) {
+TEST_F(BrainTest, ARepeatedReportCountsOnce) {
   Create(testing::ToySpec());
   Report(0, 1, 0.9);
   EXPECT_THAT(Report(0, 1, 0.2), IsEmpty());
 }
 
-TEST_F(BrainTest, AStartAndAFirstStepToldTwiceCountOnce) {
+TEST_F(BrainTest, ARepeatedStartOrFirstStepCountsOnce) {
   Create(testing::ToySpec());
   Tell(0, AttemptStarted{.pids = {7}});
   EXPECT_THAT(Tell(0, AttemptStarted{.pids = {7}}), IsEmpty());
@@ -114,13 +114,13 @@ TEST_F(BrainTest, AStartAndAFirstStepToldTwiceCountOnce) {
   EXPECT_THAT(Tell(0, AttemptFirstStep{}), IsEmpty());
 }
 
-TEST_F(BrainTest, AStartNamesNoMoreProcessesThanThereAreRanks) {
+TEST_F(BrainTest, AStartKeepsAtMostOneProcessPerRank) {
   Create(testing::ToySpec());
   const auto events = Tell(0, AttemptStarted{.pids = std::vector<int64_t>(1000, 7)});
   EXPECT_EQ(Find<AttemptStarted>(events)->pids.size(), trial(0).live->ranks.size());
 }
 
-TEST_F(BrainTest, WhatIsLoggedIsRecordedOnceAndChangesNothingElse) {
+TEST_F(BrainTest, LoggedMetricsAreRecordedOnceAndDecideNothing) {
   Create(testing::ToySpec());
   Report(0, 2, 0.9);
   const Trial before = trial(0);
@@ -161,7 +161,7 @@ TEST_F(BrainTest, AFailedAttemptIsRetriedFromTheNewestCheckpoint) {
   EXPECT_EQ(again->milestone, Step(4));
 }
 
-TEST_F(BrainTest, StepsWalkedAgainAfterARetryAreNotJudgedTwice) {
+TEST_F(BrainTest, StepsRepeatedAfterARetryAreNotJudgedAgain) {
   Create(testing::ToySpec());
   Report(0, 2, 0.9);
   Report(0, 3, 0.9);
@@ -226,13 +226,13 @@ TEST_F(BrainTest, ThreeFailedAttemptsOfSeveralTrialsBeforeAnyReportFailTheSweep)
   EXPECT_EQ(StateOf(0), TrialState::kRunning);
 }
 
-TEST_F(BrainTest, FailedAttemptsSayNothingOfAProgramThatLivesLongerElsewhere) {
+TEST_F(BrainTest, FailuresDoNotFailTheSweepWhileAnotherTrialLivesLonger) {
   Create(testing::ToySpec());
   for (int i = 0; i < testing::ToySpec().failure.max_restarts; ++i) Fail(0);
   EXPECT_EQ(StateOf(0), TrialState::kRunning) << "trial 1 began before it, and may still load";
 }
 
-TEST_F(BrainTest, ATrialThatFailsAloneHasAllItsRestarts) {
+TEST_F(BrainTest, ATrialThatAloneFailsUsesAllItsRestarts) {
   SweepSpec spec = testing::ToySpec();
   spec.stop.max_trials = 1;
   Create(spec);
@@ -240,7 +240,7 @@ TEST_F(BrainTest, ATrialThatFailsAloneHasAllItsRestarts) {
   EXPECT_EQ(StateOf(0), TrialState::kRunning);
 }
 
-TEST_F(BrainTest, FailedAttemptsSayNothingOfAProgramThatTrainsElsewhere) {
+TEST_F(BrainTest, FailuresDoNotFailTheSweepWhileAnotherTrialReports) {
   Create(testing::ToySpec());
   Fail(0);
   Fail(1);
@@ -249,7 +249,7 @@ TEST_F(BrainTest, FailedAttemptsSayNothingOfAProgramThatTrainsElsewhere) {
   EXPECT_EQ(StateOf(0), TrialState::kRunning);
 }
 
-TEST_F(BrainTest, WhatAHostLacksSaysNothingOfTheProgram) {
+TEST_F(BrainTest, FailuresOfAHostDoNotFailTheSweep) {
   SweepSpec spec = testing::ToySpec();
   spec.stop.max_trials = 2;
   Create(spec);
@@ -261,7 +261,7 @@ TEST_F(BrainTest, WhatAHostLacksSaysNothingOfTheProgram) {
   EXPECT_FALSE(sweep().stopping_as);
 }
 
-TEST_F(BrainTest, ATrialThatFillsADiskPaysForItTheSecondTime) {
+TEST_F(BrainTest, ATrialThatFillsADiskAgainIsChargedARestart) {
   SweepSpec spec = testing::ToySpec();
   spec.failure.max_restarts = 0;
   spec.stop.max_trials = 2;
@@ -274,7 +274,7 @@ TEST_F(BrainTest, ATrialThatFillsADiskPaysForItTheSecondTime) {
   EXPECT_EQ(StateOf(0), TrialState::kFailed);
 }
 
-TEST_F(BrainTest, GangsThatFillDisksQuarantineNoExecutor) {
+TEST_F(BrainTest, GangsThatFillDisksDoNotQuarantineExecutors) {
   SweepSpec spec = testing::ToySpec();
   spec.failure.max_restarts = 100;
   spec.stop.max_trials = 2;
@@ -290,7 +290,7 @@ TEST_F(BrainTest, GangsThatFillDisksQuarantineNoExecutor) {
     EXPECT_FALSE(executor.quarantine.has_value()) << name;
 }
 
-TEST_F(BrainTest, FailedAttemptsOnOneHostOfTwoSayNothingOfTheProgram) {
+TEST_F(BrainTest, FailuresOnOneOfTwoHostsDoNotFailTheSweep) {
   Create(testing::ToySpec());
   Join("den", {.cpus = 2});
   for (int i = 0; i < 2; ++i) {
@@ -314,7 +314,7 @@ TEST_F(BrainTest, OneMoreFailedTrialThanAllowedFailsTheSweep) {
               HasSubstr("2 trials failed, more than failure.max_failed_trials"));
 }
 
-TEST_F(BrainTest, AReportWithoutTheMetricFailsTheTrialAndSaysWhatItHas) {
+TEST_F(BrainTest, AReportWithoutTheMetricFailsTheTrialAndListsItsMetrics) {
   Create(testing::ToySpec());
   Report(1, 1, 0.9);
   Tell(0, TrialReported{.report = {Step(1), {{"loss", 1.0}, {"acc", 0.1}}}});
@@ -334,7 +334,7 @@ TEST_F(BrainTest, AFirstReportWithoutTheMetricFailsTheSweep) {
             "score; it has loss");
 }
 
-TEST_F(BrainTest, ALostExecutorCostsItsTrialsNoRestart) {
+TEST_F(BrainTest, TheLossOfAnExecutorIsNotChargedAsARestart) {
   Create(testing::ToySpec());
   Report(0, 1, 0.9);
   const auto events = Do(JoinExecutor{"box", "b", "127.0.0.1", {.cpus = 2}});
@@ -345,7 +345,7 @@ TEST_F(BrainTest, ALostExecutorCostsItsTrialsNoRestart) {
   EXPECT_EQ(brain.state().executors.at("box").host.cpus_free, 0);
 }
 
-TEST_F(BrainTest, TheSameProcessJoiningAgainKeepsItsGangs) {
+TEST_F(BrainTest, AProcessThatJoinsAgainKeepsItsGangs) {
   Create(testing::ToySpec());
   EXPECT_THAT(Do(JoinExecutor{"box", "a", "127.0.0.1", {.cpus = 2}}), IsEmpty());
   EXPECT_EQ(trial(0).attempts, 1u);
@@ -397,7 +397,7 @@ TEST_F(BrainTest, KillEndsEveryTrialAndWaitsForItsGang) {
   EXPECT_EQ(again.error().code, ErrorCode::kConflict);
 }
 
-TEST_F(BrainTest, ASweepEndsWhenItsSearcherHasNoMore) {
+TEST_F(BrainTest, ASweepEndsWhenItsSearcherIsExhausted) {
   SweepSpec spec = testing::ToySpec();
   spec.searcher.name = "three";
   spec.stop.max_trials = 0;
@@ -408,7 +408,7 @@ TEST_F(BrainTest, ASweepEndsWhenItsSearcherHasNoMore) {
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
 }
 
-TEST_F(BrainTest, TheSameIdempotencyKeyMakesOneSweep) {
+TEST_F(BrainTest, ARepeatedIdempotencyKeyCreatesOneSweep) {
   Do(CreateSweep{testing::ToySpec(), "text", "key"});
   EXPECT_THAT(Do(CreateSweep{testing::ToySpec(), "text", "key"}), IsEmpty());
   EXPECT_EQ(brain.state().sweeps.size(), 1u);

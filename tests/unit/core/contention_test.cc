@@ -45,7 +45,7 @@ TEST_F(Contention, AHigherPriorityIsServedFirst) {
   EXPECT_EQ(Gangs(high), 2u);
 }
 
-TEST_F(Contention, AShareThatIsGivenBackIsRoomForTheNext) {
+TEST_F(Contention, AReturnedShareIsUsedByTheNextGang) {
   Join("gpus", {.gpus = 1});
   const SweepId id = Create(Shares(30));
   EXPECT_EQ(Gangs(id), 3u);
@@ -53,7 +53,7 @@ TEST_F(Contention, AShareThatIsGivenBackIsRoomForTheNext) {
   EXPECT_EQ(Gangs(id), 3u);
 }
 
-TEST_F(Contention, AGangOfOneHostThatWaitsHoldsUpNoneThatSpans) {
+TEST_F(Contention, AWaitingGangOfOneHostDoesNotBlockSpanningGangs) {
   JoinSpanning("a", {.gpus = 1});
   JoinSpanning("b", {.gpus = 1});
   SweepSpec whole = Gangs(2);
@@ -62,7 +62,7 @@ TEST_F(Contention, AGangOfOneHostThatWaitsHoldsUpNoneThatSpans) {
   EXPECT_EQ(Gangs(Create(Gangs(2))), 1u);
 }
 
-TEST_F(Contention, WhereNoGpuIsReservedSharesGoOn) {
+TEST_F(Contention, SharesAreGivenWhileNoGpuIsReserved) {
   Join("host", {.cpus = 4, .gpus = 1});
   const SweepId small = Create(Shares(25));
   SweepSpec wide = Gangs(1);
@@ -81,7 +81,7 @@ TEST_F(Contention, WhereNoGpuIsReservedSharesGoOn) {
   }
 }
 
-TEST_F(Contention, SharesCountAsShares) {
+TEST_F(Contention, SharesOfAGpuAreComparedAsFractions) {
   Join("gpus", {.gpus = 2});
   const SweepId first = Create(Shares(25));
   ASSERT_EQ(Gangs(first), 8u);
@@ -99,7 +99,7 @@ TEST_F(Contention, AGangThatNeedsAWholeGpuIsNotStarvedByShares) {
   EXPECT_EQ(Gangs(large), 1u);
 }
 
-TEST_F(Contention, EqualsShareByTheirDominantResource) {
+TEST_F(Contention, SweepsOfEqualPriorityShareByTheirDominantResource) {
   Join("gpus", {.gpus = 8});
   const SweepId twos = Create(Gangs(2));
   const SweepId ones = Create(Gangs(1));
@@ -109,7 +109,7 @@ TEST_F(Contention, EqualsShareByTheirDominantResource) {
   EXPECT_EQ(Gangs(ones), 4u);
 }
 
-TEST_F(Contention, OwnersShareBeforeTheirSweepsDo) {
+TEST_F(Contention, CapacityIsSharedByOwnersAndThenByTheirSweeps) {
   Join("gpus", {.gpus = 8});
   const auto create = [&](const std::string& owner) {
     Do(CreateSweep{.spec = Gangs(1), .owner = owner});
@@ -142,7 +142,7 @@ TEST_F(Contention, ALargeGangIsNotStarvedBySmallOnes) {
 }
 
 // A fault left its slots idle until the next event.
-TEST_F(Contention, WhoIsRaisedAboveAReservationStartsAtOnce) {
+TEST_F(Contention, ASweepRaisedAboveAReservationStartsAtOnce) {
   Join("gpus", {.gpus = 4});
   const SweepId small = Create(Gangs(1));
   const SweepId large = Create(Gangs(4, 1));
@@ -155,7 +155,7 @@ TEST_F(Contention, WhoIsRaisedAboveAReservationStartsAtOnce) {
   EXPECT_EQ(Gangs(large), 0u);
 }
 
-TEST_F(Contention, AReservationLeavesTheOtherExecutorsAlone) {
+TEST_F(Contention, AReservationDoesNotAffectOtherExecutors) {
   Join("a", {.gpus = 2});
   Join("b", {.gpus = 4});
   const SweepId small = Create(Gangs(1));
@@ -167,7 +167,7 @@ TEST_F(Contention, AReservationLeavesTheOtherExecutorsAlone) {
   EXPECT_EQ(Gangs(large), 0u);
 }
 
-TEST_F(Contention, WhatTheLargeGangLeavesOverMayBeUsed) {
+TEST_F(Contention, SlotsBeyondTheReservationMayBeUsed) {
   Join("gpus", {.gpus = 4});
   const SweepId small = Create(Gangs(1));
   const SweepId large = Create(Gangs(3, 1));
@@ -181,14 +181,14 @@ TEST_F(Contention, WhatTheLargeGangLeavesOverMayBeUsed) {
   EXPECT_EQ(Gangs(small), 1u);
 }
 
-TEST_F(Contention, AMachineFullOfEqualGangsReservesNothing) {
+TEST_F(Contention, GangsOfEqualSizeReserveNothing) {
   const SweepId first = Create(testing::ToySpec());
   Create(testing::ToySpec());
   FreeOne(first);
   EXPECT_FALSE(brain.state().reservation);
 }
 
-TEST_F(Contention, AReservationEndsWithItsReason) {
+TEST_F(Contention, AReservationEndsWhenItsGangNeedsNoneAnyMore) {
   Join("gpus", {.gpus = 4});
   const SweepId small = Create(Gangs(1));
   const SweepId large = Create(Gangs(4, 1));
@@ -211,7 +211,7 @@ TEST_F(Contention, AReservationMovesWhenItsExecutorIsLost) {
   EXPECT_TRUE(brain.state().reservation->workers.contains("b"));
 }
 
-TEST_F(Contention, AnExecutorThatIsAwayKeepsItsReservation) {
+TEST_F(Contention, ADisconnectedExecutorKeepsItsReservation) {
   Join("gpus", {.gpus = 4});
   const SweepId small = Create(Gangs(1));
   const SweepId large = Create(Gangs(4, 1));
@@ -231,7 +231,7 @@ TEST_F(Contention, AnExecutorThatIsAwayKeepsItsReservation) {
   EXPECT_THAT(Find<ReservationReleased>(events)->reason, HasSubstr("is lost"));
 }
 
-TEST_F(Contention, AGangTooLargeForEveryExecutorHoldsUpNobody) {
+TEST_F(Contention, AGangTooLargeForEveryExecutorBlocksNobody) {
   Join("gpus", {.gpus = 4});
   const SweepId huge = Create(Gangs(8));
   const SweepId small = Create(Gangs(1));
@@ -240,7 +240,7 @@ TEST_F(Contention, AGangTooLargeForEveryExecutorHoldsUpNobody) {
   EXPECT_FALSE(brain.state().reservation);
 }
 
-TEST_F(Contention, WhatFindsNoRoomIsInDemandAndNothingElse) {
+TEST_F(Contention, DemandListsOnlyGangsThatCannotBePlaced) {
   const SweepId twos = Create(Gangs(2, 5));
   SweepSpec few = Gangs(1);
   few.max_concurrent_trials = 3;
@@ -265,7 +265,7 @@ TEST_F(Contention, WhatFindsNoRoomIsInDemandAndNothingElse) {
   EXPECT_TRUE(brain.Demands().empty());
 }
 
-TEST_F(Contention, DemandSaysWhetherItsGangCanEverStart) {
+TEST_F(Contention, DemandTellsWhetherItsGangCanEverStart) {
   Join("gpus", {.gpus = 4});
   Create(Gangs(4, 2));
   const SweepId large = Create(Gangs(8));
@@ -283,12 +283,12 @@ TEST_F(Contention, DemandSaysWhetherItsGangCanEverStart) {
   EXPECT_TRUE(brain.Demands().front().can_start) << "it may be resumed";
 }
 
-TEST_F(Contention, WhatNothingBoundsIsBoundedInDemand) {
+TEST_F(Contention, DemandOfAnUnlimitedSweepIsBounded) {
   Create(Gangs(1));
   EXPECT_EQ(brain.Demands()[0].gangs, kDemandGangsMax);
 }
 
-TEST_F(Contention, SpreadGangsGoWhereMostIsFree) {
+TEST_F(Contention, SpreadGangsGoToTheExecutorWithTheMostFree) {
   Join("a", {.gpus = 2});
   Join("b", {.gpus = 4});
   SweepSpec spec = Gangs(1, 2);

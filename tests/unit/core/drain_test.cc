@@ -33,7 +33,7 @@ class Drains : public BrainTest {
   }
 };
 
-TEST_F(Drains, NothingStartsThereAndWhatRunsFinishes) {
+TEST_F(Drains, NewGangsDoNotStartAndRunningGangsFinish) {
   Create(Gangs(2));
   const auto events = Do(DrainExecutor{"box", "a new disk"});
   EXPECT_EQ(Find<ExecutorDrained>(events)->reason, "a new disk");
@@ -48,7 +48,7 @@ TEST_F(Drains, NothingStartsThereAndWhatRunsFinishes) {
   EXPECT_EQ(HostOf(1), "den");
 }
 
-TEST_F(Drains, ItTakesGangsAgainOnceItIsResumed) {
+TEST_F(Drains, AResumedExecutorTakesGangsAgain) {
   Do(DrainExecutor{"box", ""});
   Create(Gangs());
   EXPECT_EQ(HostOf(0), "");
@@ -56,7 +56,7 @@ TEST_F(Drains, ItTakesGangsAgainOnceItIsResumed) {
   EXPECT_EQ(HostOf(0), "box");
 }
 
-TEST_F(Drains, WhoeverComesBackUnderTheNameIsStillDrained) {
+TEST_F(Drains, AnExecutorThatJoinsAgainIsStillDrained) {
   Do(DrainExecutor{"box", "hot"});
   Lose("box");
   Join("box", {.cpus = 2}, "another process");
@@ -65,7 +65,7 @@ TEST_F(Drains, WhoeverComesBackUnderTheNameIsStillDrained) {
   EXPECT_EQ(brain.state().executors.at("box").drain->reason, "hot");
 }
 
-TEST_F(Drains, AnExecutorThatIsDrainedIsNotForgotten) {
+TEST_F(Drains, ADrainedExecutorIsNotForgotten) {
   Join("den", {.cpus = 2});
   Do(DrainExecutor{"box", ""});
   Lose("box");
@@ -78,7 +78,7 @@ TEST_F(Drains, AnExecutorThatIsDrainedIsNotForgotten) {
   EXPECT_FALSE(brain.state().executors.contains("box")) << "it has been lost for long enough";
 }
 
-TEST_F(Drains, ASnapshotKeepsIt) {
+TEST_F(Drains, ASnapshotKeepsTheDrain) {
   Do(DrainExecutor{"box", "hot", true});
   State loaded(algorithms);
   ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
@@ -86,7 +86,7 @@ TEST_F(Drains, ASnapshotKeepsIt) {
   EXPECT_EQ(loaded.executors.at("box").drain->reason, "hot");
 }
 
-TEST_F(Drains, NowAGangSavesAndGoesOnElsewhereAtNoCost) {
+TEST_F(Drains, ADrainNowMovesGangsWithoutACharge) {
   Join("den", {.cpus = 2});
   Create(Gangs());
   ASSERT_EQ(HostOf(0), "box");
@@ -102,7 +102,7 @@ TEST_F(Drains, NowAGangSavesAndGoesOnElsewhereAtNoCost) {
             "saved and left, to go on elsewhere: executor box is drained");
 }
 
-TEST_F(Drains, OfAnExecutorThatEndsWhateverRunsSavesAndLeaves) {
+TEST_F(Drains, GangsOfALeavingExecutorSaveAndLeave) {
   Create(Gangs());
   Do(LeaveExecutor{"box", Incarnation(99)});
   EXPECT_FALSE(trial(0).yield_verdict) << "an earlier process said that";
@@ -138,7 +138,7 @@ class Ends : public Drains {
   }
 };
 
-TEST_F(Ends, AGangLeavesWhenThereIsNoTimeForTwoMoreReports) {
+TEST_F(Ends, AGangLeavesIfThereIsNoTimeForTwoMoreReports) {
   Lose("box");
   JoinFor("short", 200);
   Create(Long());
@@ -162,7 +162,7 @@ TEST_F(Ends, AGangLeavesWhenThereIsNoTimeForTwoMoreReports) {
   EXPECT_EQ(HostOf(0), "den");
 }
 
-TEST_F(Ends, OneThatHasNeverHadTheTimeIsTakenAllTheSame) {
+TEST_F(Ends, AnExecutorWithTooLittleTimeFromTheStartIsStillUsed) {
   Lose("box");
   JoinFor("short", 75);
   Create(Long());
@@ -173,7 +173,7 @@ TEST_F(Ends, OneThatHasNeverHadTheTimeIsTakenAllTheSame) {
 }
 
 // The program crashed because slots were reserved on no executor.
-TEST_F(Ends, NothingIsReservedForAGangWhoseOnlyPlaceHasComeTooNearToItsEnd) {
+TEST_F(Ends, NothingIsReservedOnAnExecutorThatEndsTooSoon) {
   Lose("box");
   JoinFor("short", 200);
   Join("small", {.cpus = 1});
@@ -190,7 +190,7 @@ TEST_F(Ends, NothingIsReservedForAGangWhoseOnlyPlaceHasComeTooNearToItsEnd) {
 }
 
 // A fault left its slots idle until the next event.
-TEST_F(Ends, WhoTurnsOutNeverToHaveHadTheTimeIsTakenAtOnce) {
+TEST_F(Ends, AnExecutorThatNeverHadEnoughTimeIsUsedAtOnce) {
   Lose("box");
   JoinFor("short", 75);
   const SweepId first = Create(Long());
@@ -207,7 +207,7 @@ TEST_F(Ends, WhoTurnsOutNeverToHaveHadTheTimeIsTakenAtOnce) {
   EXPECT_EQ(HostOf(1), "short") << "it would come in time on no such";
 }
 
-TEST_F(Ends, ASnapshotKeepsIt) {
+TEST_F(Ends, ASnapshotKeepsTheTimeLeft) {
   JoinFor("short", 200);
   State loaded(algorithms);
   ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
@@ -215,7 +215,7 @@ TEST_F(Ends, ASnapshotKeepsIt) {
   EXPECT_EQ(loaded.ending, std::set<std::string>{"short"});
 }
 
-TEST_F(Drains, WhoseCheckpointOnlyThatExecutorReadsLeavesAndHasItFetched) {
+TEST_F(Drains, AMovedGangFetchesItsCheckpointFromTheDrainedExecutor) {
   JoinWithFolder("den", {.cpus = 4}, "of den");
   SweepSpec spec = Gangs();
   spec.gang.workers = 4;
@@ -228,14 +228,14 @@ TEST_F(Drains, WhoseCheckpointOnlyThatExecutorReadsLeavesAndHasItFetched) {
   EXPECT_TRUE(CheckpointToFetch(brain.state(), trial(0)));
 }
 
-TEST_F(Drains, WhoHasNoOtherPlaceStaysToItsEnd) {
+TEST_F(Drains, AGangWithoutAnotherPlaceFinishesWhereItIs) {
   Create(Gangs());
   Join("small", {.cpus = 1});
   Do(DrainExecutor{"box", "", true});
   EXPECT_FALSE(trial(0).yield_verdict);
 }
 
-TEST_F(Drains, OnASharedFolderItGoesOnBesideIt) {
+TEST_F(Drains, AMovedGangReadsItsCheckpointFromASharedFolder) {
   JoinWithFolder("one", {.cpus = 4}, "shared");
   JoinWithFolder("two", {.cpus = 4}, "shared");
   SweepSpec spec = Gangs();
@@ -247,7 +247,7 @@ TEST_F(Drains, OnASharedFolderItGoesOnBesideIt) {
   EXPECT_EQ(HostOf(0), "two");
 }
 
-TEST_F(Drains, AGangLeavesWithAnyOfItsHosts) {
+TEST_F(Drains, ASpanningGangLeavesIfOneOfItsExecutorsIsDrained) {
   for (const char* name : {"n1", "n2", "n3"}) JoinSpanning(name, {.cpus = 4}, "shared");
   SweepSpec spec = Gangs();
   spec.gang.workers = 8;
@@ -263,7 +263,7 @@ TEST_F(Drains, AGangLeavesWithAnyOfItsHosts) {
   EXPECT_EQ(trial(0).live->ranks.back().executor, "n3");
 }
 
-TEST_F(Drains, ATrialOfASweepThatEndsIsNotMoved) {
+TEST_F(Drains, ATrialOfAStoppingSweepIsNotMoved) {
   Join("den", {.cpus = 2});
   Create(Gangs(2));
   Do(StopSweep{id()});
@@ -271,7 +271,7 @@ TEST_F(Drains, ATrialOfASweepThatEndsIsNotMoved) {
   EXPECT_FALSE(trial(0).yield_verdict);
 }
 
-TEST_F(Drains, ASweepThatIsStoppedMeanwhileLosesNoTrial) {
+TEST_F(Drains, AStopOfTheSweepLetsAMovingTrialContinue) {
   Join("den", {.cpus = 2});
   Create(Gangs());
   Do(DrainExecutor{"box", "", true});
@@ -281,7 +281,7 @@ TEST_F(Drains, ASweepThatIsStoppedMeanwhileLosesNoTrial) {
   EXPECT_EQ(trial(0).state, TrialState::kRunning);
 }
 
-TEST_F(Drains, APauseOfTheSweepDoesNotUndoIt) {
+TEST_F(Drains, APauseOfTheSweepDoesNotCancelAMove) {
   Join("den", {.cpus = 2});
   Create(Gangs());
   Do(DrainExecutor{"box", "", true});
@@ -292,7 +292,7 @@ TEST_F(Drains, APauseOfTheSweepDoesNotUndoIt) {
   EXPECT_EQ(HostOf(0), "den");
 }
 
-TEST_F(Drains, ATrialWhoseCheckpointNobodyCanSendWaitsAndSaysSo) {
+TEST_F(Drains, ATrialWhoseCheckpointCannotBeSentWaits) {
   JoinWithFolder("own", {.cpus = 4}, "of own");
   SweepSpec spec = Gangs();
   spec.gang.workers = 4;
@@ -310,7 +310,7 @@ TEST_F(Drains, ATrialWhoseCheckpointNobodyCanSendWaitsAndSaysSo) {
   EXPECT_EQ(HostOf(0), "other");
 }
 
-TEST_F(Drains, AReservationThereIsReleased) {
+TEST_F(Drains, AReservationOnADrainedExecutorIsReleased) {
   Join("big", {.cpus = 4});
   SweepSpec small = Gangs(0);
   small.gang.workers = 1;
@@ -326,7 +326,7 @@ TEST_F(Drains, AReservationThereIsReleased) {
   EXPECT_EQ(Find<ReservationReleased>(events)->reason, "executor big is drained");
 }
 
-TEST_F(Drains, SaidTwiceItChangesNothing) {
+TEST_F(Drains, ARepeatedDrainChangesNothing) {
   Do(DrainExecutor{"box", "hot"});
   EXPECT_THAT(Do(DrainExecutor{"box", ""}), IsEmpty());
   EXPECT_THAT(Do(DrainExecutor{"box", "hot"}), IsEmpty());
@@ -337,7 +337,7 @@ TEST_F(Drains, SaidTwiceItChangesNothing) {
   EXPECT_THAT(Do(ResumeExecutor{"box"}), IsEmpty());
 }
 
-TEST_F(Drains, AnUnknownExecutorIsNamed) {
+TEST_F(Drains, AnUnknownExecutorIsNotFound) {
   EXPECT_THAT(Refused(DrainExecutor{"boks", ""}).message, HasSubstr("there is no executor boks"));
   EXPECT_EQ(Refused(ResumeExecutor{"boks"}).code, ErrorCode::kNotFound);
 }

@@ -38,7 +38,7 @@ class Edits : public BrainTest {
   }
 };
 
-TEST_F(Edits, SayWhatIsNewByTheKeysOfTheSweepFile) {
+TEST_F(Edits, DescribeChangesByKeysOfTheSweepFile) {
   SweepSpec to = Ranged();
   to.priority = 3;
   to.stop.max_trials = 200;
@@ -53,7 +53,7 @@ TEST_F(Edits, SayWhatIsNewByTheKeysOfTheSweepFile) {
   EXPECT_THAT(*Changes(to, to), IsEmpty());
 }
 
-TEST_F(Edits, TheRowOfAKeySaysWhetherItMayChange) {
+TEST_F(Edits, TheTableOfKeysSaysWhichMayChange) {
   std::mt19937_64 random(20261127);
   testing::MemberDraw draw(random);
   SweepSpec from = Ranged();
@@ -72,7 +72,7 @@ TEST_F(Edits, TheRowOfAKeySaysWhetherItMayChange) {
   });
 }
 
-TEST_F(Edits, WhatTrialsStandOnCannotChange) {
+TEST_F(Edits, KeysThatEarlierTrialsDependOnCannotChange) {
   SweepSpec to = Ranged();
   to.seed = 5;
   EXPECT_EQ(
@@ -110,7 +110,7 @@ TEST_F(Edits, WhatTrialsStandOnCannotChange) {
               HasSubstr("parameters.lr.scale: "));
 }
 
-TEST_F(Edits, TheSpecificationOfNowIsTheOneThatWasGiven) {
+TEST_F(Edits, TheCurrentSpecIsTheEditedOne) {
   Create(testing::ToySpec());
   SweepSpec spec = sweep().spec;
   spec.priority = 4;
@@ -123,7 +123,7 @@ TEST_F(Edits, TheSpecificationOfNowIsTheOneThatWasGiven) {
   EXPECT_THAT(*brain.Execute(With(spec), Tick()), IsEmpty()) << "it is so already";
 }
 
-TEST_F(Edits, OneThatKnowsNothingOfTheLastIsRefused) {
+TEST_F(Edits, AnEditThatMissesAnEarlierEditIsRefused) {
   Create(testing::ToySpec());
   EditSweep mine = With(sweep().spec);
   mine.spec->priority = 1;
@@ -134,21 +134,21 @@ TEST_F(Edits, OneThatKnowsNothingOfTheLastIsRefused) {
   EXPECT_THAT(Refused(theirs).message, HasSubstr("has been edited since it was looked at"));
 }
 
-TEST_F(Edits, ALimitBelowWhatThereIsIsRefusedByItsKey) {
+TEST_F(Edits, ALimitBelowTheCurrentCountIsRefusedWithItsKey) {
   Create(testing::ToySpec());
   SweepSpec spec = sweep().spec;
   spec.stop.max_trials = 1;
   EXPECT_THAT(Refused(With(spec)).message, HasSubstr("stop.max_trials: 1 is below the 2 trials"));
 }
 
-TEST_F(Edits, PointsThatWereNotTriedAndLieOutsideAreLeftOut) {
+TEST_F(Edits, UntriedPointsOutsideTheNewSpaceAreLeftOut) {
   const std::vector<Config> points = {
       {{"x", int64_t{900}}}, {{"x", int64_t{5}}}, {{"x", int64_t{800}}}};
   const SearchSpace space({{.name = "x", .domain = IntDomain{.min = 0, .max = 10}}});
   EXPECT_EQ(PointsInside(points, 1, space), (std::vector<Config>{points[0], points[1]}));
 }
 
-TEST_F(Edits, ATargetThatWasReachedBeforeEndsTheSweep) {
+TEST_F(Edits, ATargetThatWasAlreadyReachedEndsTheSweep) {
   Create(testing::ToySpec());
   Report(0, 1, 0.7);
   SweepSpec spec = sweep().spec;
@@ -158,7 +158,7 @@ TEST_F(Edits, ATargetThatWasReachedBeforeEndsTheSweep) {
   EXPECT_THAT(Find<SweepStopping>(events)->reason, HasSubstr("reported score 0.7 at step 1"));
 }
 
-TEST_F(Edits, AnEndedSweepGoesOnWithWhatIsGiven) {
+TEST_F(Edits, AnEditedEndedSweepContinues) {
   SweepSpec spec = testing::ToySpec();
   spec.stop.max_trials = 2;
   Create(spec);
@@ -173,7 +173,7 @@ TEST_F(Edits, AnEndedSweepGoesOnWithWhatIsGiven) {
   EXPECT_NE(Find<TrialCreated>(events), nullptr);
 }
 
-TEST_F(Edits, AnEditedLogIsDerivedAgainAndReplaysToTheSameState) {
+TEST_F(Edits, ALogWithEditsReplaysToTheSameState) {
   Create(testing::ToySpec());
   Report(0, 1, 0.5);
   SweepSpec spec = sweep().spec;

@@ -26,7 +26,7 @@ class Ended : public BrainTest {
   SweepSpec spec_ = testing::ToySpec();
 };
 
-TEST_F(Ended, WhatIsLeftLiesElsewhereAndComesBackForWhatNeedsIt) {
+TEST_F(Ended, DataLeavesTheStateAndIsLoadedForCommandsThatNeedIt) {
   const std::vector<EndedSweepData> parts = AllEndedSweepData(brain.state());
   ASSERT_EQ(parts.size(), 1u);
   EXPECT_FALSE(parts[0].bytes.empty());
@@ -43,7 +43,7 @@ TEST_F(Ended, WhatIsLeftLiesElsewhereAndComesBackForWhatNeedsIt) {
   EXPECT_EQ(sweep().created, 2);
 }
 
-TEST_F(Ended, AReplayFromASnapshotAsksForItWhereTheSweepIsOpenedAgain) {
+TEST_F(Ended, AReplayFromASnapshotLoadsTheDataOfAReopenedSweep) {
   const std::string snapshot = SaveState(brain.state());
   const std::vector<EndedSweepData> parts = AllEndedSweepData(brain.state());
   const size_t since = log.size();
@@ -63,7 +63,7 @@ TEST_F(Ended, AReplayFromASnapshotAsksForItWhereTheSweepIsOpenedAgain) {
   EXPECT_EQ(SaveState(next.state()), SaveState(brain.state()));
 }
 
-TEST_F(Ended, OtherBytesAreRefused) {
+TEST_F(Ended, DataWithAnotherHashIsRefused) {
   EndedSweepData part = AllEndedSweepData(brain.state()).at(0);
   brain.ReleaseEndedSweeps();
   part.bytes.back() ^= 1;
@@ -74,7 +74,7 @@ TEST_F(Ended, OtherBytesAreRefused) {
   EXPECT_TRUE(MissingData(brain.state(), extend_));
 }
 
-TEST_F(Ended, APinSinceTheEndNeedsNothingBack) {
+TEST_F(Ended, APinAfterTheEndNeedsNoData) {
   const PinCheckpoint pin{{{SweepId(1), TrialNumber(0)}, 1, Step(2)}, true};
   brain.ReleaseEndedSweeps();
   EXPECT_FALSE(MissingData(brain.state(), pin));
@@ -82,7 +82,7 @@ TEST_F(Ended, APinSinceTheEndNeedsNothingBack) {
   EXPECT_EQ(AllEndedSweepData(brain.state()).size(), 1u);
 }
 
-TEST_F(Ended, ADropSinceTheEndLooksAtWhatIsLeft) {
+TEST_F(Ended, ADropAfterTheEndChecksThePinsThatRemain) {
   spec_.checkpoint.keep_last = 3;
   Do(CreateSweep{spec_, "text", "another"});
   Save(0, 1);
@@ -127,7 +127,7 @@ class Deleted : public Ended {
   }
 };
 
-TEST_F(Deleted, ItIsOfTheLogAloneAndEveryFolderIsToLoseItsFiles) {
+TEST_F(Deleted, OnlyTheLogRemainsAndEveryFolderMustRemoveItsFiles) {
   JoinWithFolder("left", {.cpus = 1}, "shared");
   JoinWithFolder("right", {.cpus = 1}, "shared");
   Lose("left");
@@ -159,7 +159,7 @@ TEST_F(Deleted, ItIsOfTheLogAloneAndEveryFolderIsToLoseItsFiles) {
   EXPECT_THAT(brain.state().sweep_removals, IsEmpty());
 }
 
-TEST_F(Deleted, NotBeforeItsEndNorAfterSomethingElseHasHappenedToIt) {
+TEST_F(Deleted, OnlyAnEndedSweepWithoutLaterChangesCanBeDeleted) {
   EXPECT_THAT(Refused(DeleteSweep{SweepId(2), brain.state().last_seq}).message,
               HasSubstr("`attune sweep kill s2`"));
   const DeleteSweep stale = First();
@@ -168,7 +168,7 @@ TEST_F(Deleted, NotBeforeItsEndNorAfterSomethingElseHasHappenedToIt) {
   EXPECT_EQ(Refused(DeleteSweep{SweepId(9), {}}).code, ErrorCode::kNotFound);
 }
 
-TEST_F(Deleted, ItsCheckpointsAreRemovedWithAllTheRest) {
+TEST_F(Deleted, CheckpointsAreRemovedWithTheOtherFiles) {
   const CheckpointId first{{SweepId(1), TrialNumber(0)}, 1, Step(1)};
   log.push_back({.seq = EventSeq(brain.state().last_seq.value + 1),
                  .time = brain.state().last_time,
@@ -180,7 +180,7 @@ TEST_F(Deleted, ItsCheckpointsAreRemovedWithAllTheRest) {
   EXPECT_THAT(Do(RecordRemoval{first}), IsEmpty());
 }
 
-TEST_F(Deleted, AnExecutorThatIsForgottenTakesItsWordWithIt) {
+TEST_F(Deleted, AForgottenExecutorIsNoLongerAwaited) {
   JoinWithFolder("left", {.cpus = 1}, "own");
   JoinWithFolder("right", {.cpus = 1}, "shared");
   JoinWithFolder("other", {.cpus = 1}, "shared");
@@ -199,7 +199,7 @@ TEST_F(Deleted, AnExecutorThatIsForgottenTakesItsWordWithIt) {
   EXPECT_THAT(Removals("shared"), ElementsAre(SweepId(1)));
 }
 
-TEST_F(Deleted, AnExecutorThatComesWithFilesOfItIsToDeleteThem) {
+TEST_F(Deleted, AnExecutorThatJoinsWithItsFilesMustRemoveThem) {
   Do(First());
   Do(RecordSweepRemoval{SweepId(1), "box", "box"});
   const auto joined = Do(JoinExecutor{.name = "back",
@@ -213,7 +213,7 @@ TEST_F(Deleted, AnExecutorThatComesWithFilesOfItIsToDeleteThem) {
   EXPECT_THAT(Removals("mounted again"), ElementsAre(SweepId(1)));
 }
 
-TEST_F(Ended, TheOldestAreForgottenWithTheirKeys) {
+TEST_F(Ended, TheOldestSweepsAreForgottenWithTheirKeys) {
   for (size_t i = 0; i < kReopenableSweeps; ++i) {
     Do(CreateSweep{spec_, "text", "key " + std::to_string(i)});
     Finish(0);

@@ -54,7 +54,7 @@ class Growth : public BrainTest {
   }
 };
 
-TEST_F(Growth, AGangGoesOnWithMoreWorkersOnceThereIsRoom) {
+TEST_F(Growth, AGangRestartsWithMoreWorkersWhenSlotsAreFree) {
   StartSmall();
   EXPECT_FALSE(Grows(0)) << "there is no room";
   const auto events = Host("b", 4);
@@ -76,7 +76,7 @@ TEST_F(Growth, AGangGoesOnWithMoreWorkersOnceThereIsRoom) {
   EXPECT_FALSE(Grows(0));
 }
 
-TEST_F(Growth, AGangGoesOnWithWhatIsLeftAfterALoss) {
+TEST_F(Growth, AGangRestartsWithFewerWorkersAfterALoss) {
   Host("a", 2);
   Host("b", 2);
   Create(Elastic(4, 2));
@@ -91,7 +91,7 @@ TEST_F(Growth, AGangGoesOnWithWhatIsLeftAfterALoss) {
   EXPECT_EQ(trial(0).failures, 0);
 }
 
-TEST_F(Growth, NeverBeforeTheAttemptIsOldEnough) {
+TEST_F(Growth, DoesNotHappenBeforeTheAttemptIsOldEnough) {
   Host("a", 2);
   Create(Elastic(8, 2));
   Report(0, 1, 0.5);
@@ -107,7 +107,7 @@ TEST_F(Growth, NeverBeforeTheAttemptIsOldEnough) {
   EXPECT_TRUE(Grows(0));
 }
 
-TEST_F(Growth, NeverBeforeTheAttemptHasSavedACheckpoint) {
+TEST_F(Growth, DoesNotHappenBeforeTheFirstCheckpoint) {
   Host("a", 2);
   Host("b", 4);
   Lose("b");
@@ -125,7 +125,7 @@ TEST_F(Growth, NeverBeforeTheAttemptHasSavedACheckpoint) {
   EXPECT_TRUE(Grows(0));
 }
 
-TEST_F(Growth, AFullGangOrOneThatIsNotElasticStays) {
+TEST_F(Growth, AFullOrInelasticGangDoesNotGrow) {
   Host("a", 2);
   Create(Elastic(2, 1));
   Report(0, 1, 0.5);
@@ -136,7 +136,7 @@ TEST_F(Growth, AFullGangOrOneThatIsNotElasticStays) {
   EXPECT_TRUE(sweep().small.empty());
 }
 
-TEST_F(Growth, NoneGrowsIntoTheRoomOfATrialThatWaits) {
+TEST_F(Growth, AGangLeavesFreeSlotsToAWaitingTrial) {
   StartSmall();
   Do(EnqueueTrial{id(), {{"x", int64_t{7}}}, ""});
   ASSERT_EQ(StateOf(1), TrialState::kPending);
@@ -146,7 +146,7 @@ TEST_F(Growth, NoneGrowsIntoTheRoomOfATrialThatWaits) {
   EXPECT_TRUE(Grows(0));
 }
 
-TEST_F(Growth, NorIntoThatOfOneThatWaitsOutItsBackoff) {
+TEST_F(Growth, AGangLeavesFreeSlotsToATrialInBackoff) {
   Host("a", 2);
   Host("b", 6);
   Lose("b");
@@ -162,7 +162,7 @@ TEST_F(Growth, NorIntoThatOfOneThatWaitsOutItsBackoff) {
   EXPECT_EQ(Size(1), 2u);
 }
 
-TEST_F(Growth, NorOntoAnExecutorThatEndsTooSoon) {
+TEST_F(Growth, AGangDoesNotGrowOntoAnExecutorThatEndsTooSoon) {
   for (const double left : {30, 3600}) {
     Host("a", 2);
     Create(Elastic(8, 2));
@@ -182,7 +182,7 @@ TEST_F(Growth, NorOntoAnExecutorThatEndsTooSoon) {
   }
 }
 
-TEST_F(Growth, AGangGrowsOntoAnExecutorThatEndsSoonOnceReportsTakeLessTime) {
+TEST_F(Growth, FasterReportsLetAGangGrowOntoAnExecutorThatEndsSoon) {
   const auto report = [this](int64_t step) {
     Tell(0, TrialReported{.report = {Step(step), {{"score", 0.6}}, Seconds(40)}}, First(0));
   };
@@ -202,7 +202,7 @@ TEST_F(Growth, AGangGrowsOntoAnExecutorThatEndsSoonOnceReportsTakeLessTime) {
   EXPECT_TRUE(Grows(0)) << "it needs 92";
 }
 
-TEST_F(Growth, OneTooLargeForEveryExecutorIsNotWaitedFor) {
+TEST_F(Growth, ATrialTooLargeForEveryExecutorDoesNotPreventGrowth) {
   StartSmall();
   const SweepId small = id();
   SweepSpec giant = testing::ToySpec();
@@ -212,7 +212,7 @@ TEST_F(Growth, OneTooLargeForEveryExecutorIsNotWaitedFor) {
   EXPECT_TRUE(sweep(small).Find(TrialNumber(0))->yield_verdict);
 }
 
-TEST_F(Growth, OneOfALowerPriorityIsNotWaitedFor) {
+TEST_F(Growth, ATrialOfLowerPriorityDoesNotPreventGrowth) {
   StartSmall();
   const SweepId small = id();
   SweepSpec large = Elastic(7, 7);
@@ -244,7 +244,7 @@ TEST_F(Growth, OneGangGrowsAtATime) {
   EXPECT_EQ(Size(1), 2u);
 }
 
-TEST_F(Growth, TheBestGrowsFirstWhereTheSweepSaysSo) {
+TEST_F(Growth, TheBestTrialGrowsFirstIfTheSweepAsksForIt) {
   Host("a", 6);
   SweepSpec spec = Elastic(6, 2, 3);
   spec.gang.grow = GrowthPolicy::kBest;
@@ -267,7 +267,7 @@ TEST_F(Growth, TheBestGrowsFirstWhereTheSweepSaysSo) {
   EXPECT_EQ(Size(0) + Size(2), 4u);
 }
 
-TEST_F(Growth, AnEvenShareIsWhatATrialStartsWithAndGrowsTo) {
+TEST_F(Growth, ATrialStartsWithAnEvenShareAndGrowsToIt) {
   Host("a", 8);
   SweepSpec spec = Elastic(8, 2, 3);
   spec.gang.grow = GrowthPolicy::kEven;
@@ -293,7 +293,7 @@ TEST_F(Growth, AnEvenShareIsWhatATrialStartsWithAndGrowsTo) {
   EXPECT_EQ(Why(1), "3 of 8 workers; room for 4");
 }
 
-TEST_F(Growth, AnEvenShareIsOfTheTrialsThatMayRunTogether) {
+TEST_F(Growth, AnEvenShareCountsTheTrialsThatMayRunTogether) {
   Host("a", 8);
   SweepSpec spec = Elastic(8, 2, 100);
   spec.gang.grow = GrowthPolicy::kEven;
@@ -303,7 +303,7 @@ TEST_F(Growth, AnEvenShareIsOfTheTrialsThatMayRunTogether) {
   EXPECT_EQ(Size(1), 4u);
 }
 
-TEST_F(Growth, WhatWasAskedIsTakenBackWhenTheRoomIsGone) {
+TEST_F(Growth, IsCancelledIfTheFreeSlotsAreTaken) {
   StartSmall();
   Host("b", 4);
   ASSERT_TRUE(Grows(0));
@@ -316,7 +316,7 @@ TEST_F(Growth, WhatWasAskedIsTakenBackWhenTheRoomIsGone) {
   EXPECT_EQ(Find<TrialDecided>(decided)->verdict.kind, VerdictKind::kContinue);
 }
 
-TEST_F(Growth, WhatWasAskedIsTakenBackWhenAGangWaits) {
+TEST_F(Growth, IsCancelledIfAnotherGangWaits) {
   StartSmall();
   Host("b", 4);
   ASSERT_TRUE(Grows(0));
@@ -326,7 +326,7 @@ TEST_F(Growth, WhatWasAskedIsTakenBackWhenAGangWaits) {
   EXPECT_FALSE(grown.yield_verdict);
 }
 
-TEST_F(Growth, AnExecutorThatIsAwayTakesNothingBack) {
+TEST_F(Growth, IsNotCancelledByADisconnectedExecutor) {
   StartSmall();
   Host("b", 4);
   ASSERT_TRUE(Grows(0));
@@ -335,7 +335,7 @@ TEST_F(Growth, AnExecutorThatIsAwayTakesNothingBack) {
   EXPECT_TRUE(Grows(0));
 }
 
-TEST_F(Growth, WhatWasAskedIsTakenBackWhenTheRoomIsDrained) {
+TEST_F(Growth, IsCancelledIfTheExecutorWithFreeSlotsIsDrained) {
   StartSmall();
   Host("b", 4);
   ASSERT_TRUE(Grows(0));
@@ -346,7 +346,7 @@ TEST_F(Growth, WhatWasAskedIsTakenBackWhenTheRoomIsDrained) {
 }
 
 // A fault kept the gang small until the next event.
-TEST_F(Growth, AGangGrowsOntoAnExecutorOnceThatIsExcludedNoMore) {
+TEST_F(Growth, AGangGrowsOntoAnExecutorThatIsNoLongerExcluded) {
   Host("b", 2);
   SweepSpec spec = Elastic(8, 2);
   spec.failure.backoff = Seconds(0);
@@ -366,7 +366,7 @@ TEST_F(Growth, AGangGrowsOntoAnExecutorOnceThatIsExcludedNoMore) {
   EXPECT_TRUE(Grows(0));
 }
 
-TEST_F(Growth, OneThatIsToLeaveADrainedExecutorDoesWhateverBecomesOfTheRoom) {
+TEST_F(Growth, AGangLeavesADrainedExecutorEvenIfTheFreeSlotsAreTaken) {
   StartSmall();
   Host("b", 4);
   ASSERT_TRUE(Grows(0));
@@ -379,7 +379,7 @@ TEST_F(Growth, OneThatIsToLeaveADrainedExecutorDoesWhateverBecomesOfTheRoom) {
   EXPECT_EQ(Size(0), 4u);
 }
 
-TEST_F(Growth, APauseOfTheSweepGoesFirst) {
+TEST_F(Growth, APauseOfTheSweepHasPrecedence) {
   StartSmall();
   Host("b", 4);
   Do(PauseSweep{id()});
@@ -392,7 +392,7 @@ TEST_F(Growth, APauseOfTheSweepGoesFirst) {
   EXPECT_EQ(Size(0), 6u) << "and when it goes on, with all there is room for";
 }
 
-TEST_F(Growth, APauseWhileItLeavesHoldsItUntilTheSweepGoesOn) {
+TEST_F(Growth, ATrialPausedWhileItLeavesWaitsForItsSweep) {
   StartSmall();
   Host("b", 4);
   Report(0, 2, 0.6, true);
@@ -403,7 +403,7 @@ TEST_F(Growth, APauseWhileItLeavesHoldsItUntilTheSweepGoesOn) {
   EXPECT_EQ(Size(0), 6u);
 }
 
-TEST_F(Growth, ASweepThatIsStoppedLetsItsTrialsFinishAsTheyAre) {
+TEST_F(Growth, TrialsOfAStoppedSweepFinishWithoutGrowth) {
   StartSmall();
   Host("b", 4);
   ASSERT_TRUE(Grows(0));
@@ -413,7 +413,7 @@ TEST_F(Growth, ASweepThatIsStoppedLetsItsTrialsFinishAsTheyAre) {
   EXPECT_EQ(StateOf(0), TrialState::kRunning);
 }
 
-TEST_F(Growth, ALossWhileItLeavesCostsNothing) {
+TEST_F(Growth, ALossWhileAGangLeavesIsNotCharged) {
   StartSmall();
   Host("b", 4);
   Report(0, 2, 0.6, true);
@@ -424,7 +424,7 @@ TEST_F(Growth, ALossWhileItLeavesCostsNothing) {
   EXPECT_EQ(trial(0).failures, 0);
 }
 
-TEST_F(Growth, ASavedStateGrowsAsTheOriginal) {
+TEST_F(Growth, ALoadedStateGrowsLikeTheOriginal) {
   StartSmall();
   Brain loaded(algorithms, [](const std::string&) { return true; });
   ASSERT_TRUE(loaded.Load(SaveState(brain.state())).ok());
@@ -432,7 +432,7 @@ TEST_F(Growth, ASavedStateGrowsAsTheOriginal) {
   EXPECT_EQ(SaveState(loaded.state()), SaveState(brain.state()));
 }
 
-TEST_F(Growth, ItGrowsAlsoWhereItsCheckpointHasToBeFetched) {
+TEST_F(Growth, AGangGrowsEvenIfItsCheckpointMustBeFetched) {
   JoinWithFolder("a", {.gpus = 4}, "of a");
   Create(Elastic(2, 2));
   Create(Elastic(4, 2));

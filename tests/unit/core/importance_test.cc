@@ -68,12 +68,12 @@ SearchSpace Box() {
                       {"z", FloatDomain{.min = -1, .max = 1}}});
 }
 
-TEST(Importance, IsAllOfTheOnlyParameterThatMatters) {
+TEST(Importance, IsOneForTheOnlyParameterThatMatters) {
   const auto shares = Shares(Box(), 300, [](const Config& c) { return std::abs(Real(c, "y")); });
   EXPECT_GT(shares.at("y"), 0.95);
 }
 
-TEST(Importance, IsSharedByParametersThatMatterAlike) {
+TEST(Importance, IsEqualForParametersThatMatterEqually) {
   const auto shares =
       Shares(Box(), 2000, [](const Config& c) { return std::max(Real(c, "x"), Real(c, "y")); });
   EXPECT_NEAR(shares.at("x"), 0.5, 0.05);
@@ -82,7 +82,7 @@ TEST(Importance, IsSharedByParametersThatMatterAlike) {
 }
 
 // The best tenth lie in |x| < a, |y| < b, with a·b = 0.1: the divergences are 1/a - 1 and 1/b - 1.
-TEST(Importance, IsWhatTheVolumeOfTheBestSays) {
+TEST(Importance, FollowsTheVolumeOfTheBestTrials) {
   const double a = 0.2;
   const double b = 0.5;
   const auto shares = Shares(Box(), 20'000, [&](const Config& c) {
@@ -92,7 +92,7 @@ TEST(Importance, IsWhatTheVolumeOfTheBestSays) {
   EXPECT_NEAR(shares.at("y"), 1.0 / 5, 0.05);
 }
 
-TEST(Importance, IsOfTheLargestWhereThatIsTheGoal) {
+TEST(Importance, UsesTheLargestValuesIfTheMetricIsMaximised) {
   const auto results = Drawn(Box(), 300, [](const Config& c) { return Real(c, "x"); });
   std::vector<TrialResult> turned = results;
   for (TrialResult& result : turned) result.metrics["loss"] *= -1;
@@ -102,7 +102,7 @@ TEST(Importance, IsOfTheLargestWhereThatIsTheGoal) {
   EXPECT_EQ(highest.parameters.front().parameter, "x");
 }
 
-TEST(Importance, KnowsListsStepsAndLogarithms) {
+TEST(Importance, SupportsListsStepsAndLogScales) {
   const SearchSpace space({{"kind", CategoricalDomain{{Text("a"), Text("b"), Text("c")}}},
                            {"lr", FloatDomain{.min = 1e-6, .max = 1, .scale = Scale::kLog}},
                            {"width", IntDomain{.min = 1, .max = 1000}},
@@ -140,7 +140,7 @@ SearchSpace Conditional() {
                       {"width", FloatDomain{.min = 0, .max = 1}}});
 }
 
-TEST(Importance, ThatAParameterExistsIsItsParentsDoing) {
+TEST(Importance, APresentParameterIsCreditedToItsParent) {
   const auto shares = Shares(Conditional(), 600, [](const Config& c) {
     return (*c.Find("optimizer") == Text("sgd") ? 0 : 10) + Real(c, "width");
   });
@@ -149,7 +149,7 @@ TEST(Importance, ThatAParameterExistsIsItsParentsDoing) {
   EXPECT_GT(shares.at("width"), 0.5);
 }
 
-TEST(Importance, AParameterThatExistsSeldomMattersWhereItExists) {
+TEST(Importance, ARareParameterIsMeasuredWhereItExists) {
   const auto shares = Shares(Conditional(), 600, [](const Config& c) {
     return *c.Find("optimizer") == Text("sgd") ? std::abs(Real(c, "momentum") - 0.9) : 10;
   });
@@ -157,7 +157,7 @@ TEST(Importance, AParameterThatExistsSeldomMattersWhereItExists) {
   EXPECT_LT(shares.at("width"), 0.03);
 }
 
-TEST(Importance, WhereTheSearcherWentDoesNotHideWhatItFound) {
+TEST(Importance, DoesNotDependOnWhereTheSearcherSampled) {
   // 60 of 100 trials lie near the best value of x, as those of a searcher that learns.
   auto results = Drawn(Box(), 100, [](const Config& c) { return std::abs(Real(c, "x") - 0.4); });
   for (size_t i = 0; i < 60; ++i) {
@@ -168,13 +168,13 @@ TEST(Importance, WhereTheSearcherWentDoesNotHideWhatItFound) {
   EXPECT_GT(MakeSharedGpuHosts(ImportancesOf(Box(), Minimise("loss"), results)).at("x"), 0.7);
 }
 
-TEST(Importance, FailedTrialsAreTheWorst) {
+TEST(Importance, RanksFailedTrialsLast) {
   const auto results = Drawn(
       Box(), 300, [](const Config& c) { return Real(c, "x") > -0.8 ? kNaN : Real(c, "z") * 1e-9; });
   EXPECT_GT(MakeSharedGpuHosts(ImportancesOf(Box(), Minimise("loss"), results)).at("x"), 0.5);
 }
 
-TEST(Importance, ManyValuesOfAListAreNotImportantByChance) {
+TEST(Importance, ALongListIsNotImportantByChance) {
   CategoricalDomain many;
   for (int64_t i = 0; i < 12; ++i) many.values.emplace_back(i);
   const SearchSpace space({{"many", many}, {"x", FloatDomain{.min = 0, .max = 1}}});
@@ -182,7 +182,7 @@ TEST(Importance, ManyValuesOfAListAreNotImportantByChance) {
   EXPECT_GT(shares.at("x"), 0.7);
 }
 
-TEST(Importance, ValuesFromBeforeAnEditCountWhereTheyCanBeCompared) {
+TEST(Importance, ValuesFromBeforeAnEditCountIfTheyAreComparable) {
   const auto results = Drawn(Box(), 100, [](const Config& c) { return Real(c, "x"); });
   const SearchSpace edited({{"x", FloatDomain{.min = 0, .max = 1}},
                             {"y", FloatDomain{.min = -1, .max = 1}},
@@ -202,7 +202,7 @@ TEST(Importance, DoesNotChangeWithTheScale) {
             MakeSharedGpuHosts(ImportancesOf(Box(), Minimise("loss"), stretched)));
 }
 
-TEST(Importance, FewTrialsHaveNoneAndItSaysSo) {
+TEST(Importance, FewTrialsHaveNoneAndTheReasonIsGiven) {
   const auto value = [](const Config& c) { return Real(c, "x"); };
   const Importances few = ImportancesOf(Box(), Minimise("loss"), Drawn(Box(), 19, value));
   EXPECT_TRUE(few.parameters.empty());
@@ -210,7 +210,7 @@ TEST(Importance, FewTrialsHaveNoneAndItSaysSo) {
   EXPECT_EQ(ImportancesOf(Box(), Minimise("loss"), Drawn(Box(), 20, value)).reason, "");
 }
 
-TEST(Importance, WithoutADifferenceThereIsNone) {
+TEST(Importance, EqualResultsHaveNone) {
   const auto reason = [](const std::function<double(const Config&)>& value) {
     return ImportancesOf(Box(), Minimise("loss"), Drawn(Box(), 50, value)).reason;
   };
@@ -218,7 +218,7 @@ TEST(Importance, WithoutADifferenceThereIsNone) {
   EXPECT_THAT(reason([](const Config&) { return kNaN; }), HasSubstr("a value of loss that counts"));
 }
 
-TEST(Importance, EqualValuesAreAllAmongTheBest) {
+TEST(Importance, TiedTrialsAreAllAmongTheBest) {
   const auto results =
       Drawn(Box(), 200, [](const Config& c) { return Real(c, "x") < 0 ? 0.0 : 1.0; });
   const Importances importances = ImportancesOf(Box(), Minimise("loss"), results);

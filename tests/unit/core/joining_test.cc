@@ -16,7 +16,7 @@ bool Taken(Change change) {
   return CheckJoin(join).ok();
 }
 
-TEST(Joining, AnExecutorHasANameThatAFileMayHave) {
+TEST(Joining, TheNameOfAnExecutorMustBeAValidFileName) {
   for (const char* name : {"box", "n3.example", "a b", "größe"})
     EXPECT_TRUE(Taken([&](JoinExecutor& join) { join.name = name; })) << name;
   for (const char* name : {"", ".box", "a/b", "a\nb", "\x7f"})
@@ -25,7 +25,7 @@ TEST(Joining, AnExecutorHasANameThatAFileMayHave) {
   EXPECT_FALSE(Taken([](auto& join) { join.name.assign(kExecutorNameBytesMax + 1, 'x'); }));
 }
 
-TEST(Joining, WhatItHasIsWithinBounds) {
+TEST(Joining, ResourcesAreWithinBounds) {
   EXPECT_TRUE(Taken([](auto& join) { join.resources.cpus = kExecutorCpusMax; }));
   EXPECT_FALSE(Taken([](auto& join) { join.resources.cpus = kExecutorCpusMax + 1; }));
   EXPECT_FALSE(Taken([](auto& join) { join.resources.cpus = -1; }));
@@ -36,7 +36,7 @@ TEST(Joining, WhatItHasIsWithinBounds) {
   EXPECT_FALSE(Taken([](auto& join) { join.resources.memory_bytes = -1; }));
 }
 
-TEST(Joining, ItsTextsAreNotEndless) {
+TEST(Joining, TextsHaveAMaximumLength) {
   EXPECT_FALSE(Taken([](auto& join) { join.instance.clear(); }));
   EXPECT_TRUE(Taken([](auto& join) { join.address.assign(kExecutorTextBytesMax, 'x'); }));
   EXPECT_FALSE(Taken([](auto& join) { join.address.assign(kExecutorTextBytesMax + 1, 'x'); }));

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Labels, AnyOfTheValuesWillDoAndEveryNameIsNeeded) {
+TEST(Labels, MatchIfEveryNameHasOneOfItsValues) {
   const Requirements required = {{"gpu", {"a100", "h100"}}, {"zone", {"a"}}};
   EXPECT_TRUE(Matches(required, {{"gpu", "h100"}, {"zone", "a"}, {"more", "x"}}));
   EXPECT_FALSE(Matches(required, {{"gpu", "h100"}}));
@@ -17,7 +17,7 @@ TEST(Labels, AnyOfTheValuesWillDoAndEveryNameIsNeeded) {
   EXPECT_EQ(ToString(required), "gpu=a100 or h100, zone=a");
 }
 
-TEST(Labels, TheirNamesAndValuesAreWords) {
+TEST(Labels, NamesAndValuesAreWords) {
   EXPECT_TRUE(CheckLabels({{"nvidia.com/gpu", "H100-80GB_SXM"}}).ok());
   EXPECT_FALSE(CheckLabelName("").ok());
   EXPECT_FALSE(CheckLabelValue("a b").ok());
@@ -47,14 +47,14 @@ class Labelled : public BrainTest {
   }
 };
 
-TEST_F(Labelled, AGangStartsOnlyWhereItsLabelsAre) {
+TEST_F(Labelled, AGangStartsOnlyOnExecutorsWithItsLabels) {
   JoinLabelled("old", 4, {{"gpu", "a100"}});
   JoinLabelled("new", 4, {{"gpu", "h100"}});
   Create(Wants({{"gpu", {"h100"}}}, 4));
   EXPECT_EQ(trial(0).live->ranks[0].executor, "new");
 }
 
-TEST_F(Labelled, ALabelThatNobodyHasIsSaidWithThoseThereAre) {
+TEST_F(Labelled, AMissingLabelIsNamedWithTheExistingOnes) {
   JoinLabelled("old", 4, {{"gpu", "a100"}, {"zone", "a"}});
   Create(Wants({{"gpu", {"h100"}}}));
   EXPECT_EQ(brain.Waiting(sweep()),
@@ -63,21 +63,21 @@ TEST_F(Labelled, ALabelThatNobodyHasIsSaidWithThoseThereAre) {
   EXPECT_EQ(trial(0).live->ranks[0].executor, "new");
 }
 
-TEST_F(Labelled, OnlyExecutorsWithTheLabelsAreNamedAsFull) {
+TEST_F(Labelled, OnlyExecutorsWithTheLabelsAreListedAsFull) {
   JoinLabelled("new", 1, {{"gpu", "h100"}});
   Create(Wants({{"gpu", {"h100"}}}));
   Create(Wants({{"gpu", {"h100"}}}));
   EXPECT_EQ(brain.Waiting(sweep()), "needs 1 CPU on executors with gpu=h100: new has 0 free");
 }
 
-TEST_F(Labelled, AGangThatAsksForNoneIsNotHeldUpByOneThatDoes) {
+TEST_F(Labelled, AGangWithoutLabelsIsNotBlockedByAGangWithLabels) {
   JoinLabelled("new", 1, {{"gpu", "h100"}});
   Create(Wants({{"gpu", {"h100"}}}, 1, 3));
   Create(Wants({}));
   EXPECT_EQ(trial(0).live->ranks[0].executor, "box");
 }
 
-TEST_F(Labelled, SlotsAreReservedWhereTheLabelsAre) {
+TEST_F(Labelled, SlotsAreReservedOnlyOnExecutorsWithTheLabels) {
   JoinLabelled("x", 8, {});
   JoinLabelled("y", 4, {{"gpu", "h100"}});
   SweepSpec small = testing::ToySpec();
@@ -98,7 +98,7 @@ TEST_F(Labelled, SlotsAreReservedWhereTheLabelsAre) {
   EXPECT_FALSE(brain.state().reservation) << "its gang could not start there any more";
 }
 
-TEST_F(Labelled, ATrialHasItsCheckpointFetchedFromWhereItsLabelIsNotAnyMore) {
+TEST_F(Labelled, ACheckpointIsFetchedFromAnExecutorThatLostItsLabel) {
   Do(JoinExecutor{.name = "own",
                   .instance = "a",
                   .resources = {.cpus = 4},

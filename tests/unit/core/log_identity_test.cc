@@ -17,7 +17,7 @@ class LogIdentityTest : public BrainTest {
   }
 };
 
-TEST_F(LogIdentityTest, TheFirstOneCoversAllThatCameBefore) {
+TEST_F(LogIdentityTest, TheFirstIdentityCoversAllEarlierEvents) {
   const SweepId sweep = Create(testing::ToySpec());
   const Epoch before = brain.state().last_epoch;
   Identify(7);
@@ -26,7 +26,7 @@ TEST_F(LogIdentityTest, TheFirstOneCoversAllThatCameBefore) {
   EXPECT_FALSE(IsOlderThanRestore(brain.state(), before));
 }
 
-TEST_F(LogIdentityTest, ASweepKeepsTheOneThatItWasCreatedUnder) {
+TEST_F(LogIdentityTest, ASweepKeepsTheIdentityThatItWasCreatedWith) {
   Identify(7);
   const SweepId old = Create(testing::ToySpec());
   Identify(8);
@@ -35,14 +35,14 @@ TEST_F(LogIdentityTest, ASweepKeepsTheOneThatItWasCreatedUnder) {
   EXPECT_EQ(IdentityOf(brain.state(), young), LogIdentity(8));
 }
 
-TEST_F(LogIdentityTest, WhoeverFindsTheSameRestoreLaterChangesNothing) {
+TEST_F(LogIdentityTest, ASecondReportOfARestoreChangesNothing) {
   Identify(7);
   Identify(8);
   EXPECT_THAT(Do(IdentifyLog{LogIdentity(7), LogIdentity(9), "another finds it"}), IsEmpty());
 }
 
 // The lost part of the log may have given the next epochs to attempts that still run.
-TEST_F(LogIdentityTest, EpochsAfterARestoreAreNotThoseOfTheLostPart) {
+TEST_F(LogIdentityTest, EpochsOfTheLostPartAreNotReused) {
   Identify(7);
   Create(testing::ToySpec());
   const Epoch last = brain.state().last_epoch;
@@ -61,7 +61,7 @@ TEST_F(LogIdentityTest, EpochsAfterARestoreAreNotThoseOfTheLostPart) {
   EXPECT_THAT(Do(RecordFact{.epoch = Epoch(last.value + 1), .fact = lost}), IsEmpty());
 }
 
-TEST_F(LogIdentityTest, ASnapshotKeepsIt) {
+TEST_F(LogIdentityTest, ASnapshotKeepsTheIdentity) {
   Identify(7);
   Create(testing::ToySpec());
   Identify(8);
@@ -72,7 +72,7 @@ TEST_F(LogIdentityTest, ASnapshotKeepsIt) {
   EXPECT_EQ(SaveState(loaded.state()), saved);
 }
 
-TEST_F(LogIdentityTest, ACheckpointThatALostPartHasDroppedIsDroppedOnceItsFilesAreGone) {
+TEST_F(LogIdentityTest, ACheckpointDroppedInTheLostPartIsDroppedOnceItsFilesAreMissing) {
   Create(testing::ToySpec());
   SaveAndReport(0, 1);
   Do(PinCheckpoint{{Id(0), 1, Step(1)}, true});
@@ -93,7 +93,7 @@ TEST_F(LogIdentityTest, ACheckpointThatALostPartHasDroppedIsDroppedOnceItsFilesA
 }
 
 // An executor repeats unacknowledged facts for as long as necessary.
-TEST_F(LogIdentityTest, ARemovalOfALostPartDoesNotDropACheckpointOfTheSameName) {
+TEST_F(LogIdentityTest, ARemovalInTheLostPartDoesNotDropACheckpointOfTheSameName) {
   Identify(7);
   Create(testing::ToySpec());
   Identify(8);
@@ -104,7 +104,7 @@ TEST_F(LogIdentityTest, ARemovalOfALostPartDoesNotDropACheckpointOfTheSameName) 
 }
 
 // The folders of "box" and "other" are unknown, so gangs on both read the checkpoint at its path.
-TEST_F(LogIdentityTest, ACheckpointOfAnUnknownFolderIsDroppedOnceAnExecutorHasNotFoundIt) {
+TEST_F(LogIdentityTest, ACheckpointInAnUnknownFolderIsDroppedIfAnExecutorMissesIt) {
   Create(testing::ToySpec());
   SaveAndReport(0, 1);
   Join("other", {.cpus = 1});
@@ -125,7 +125,7 @@ TEST_F(LogIdentityTest, AMilestoneInTheLostPartIsJudgedAtTheNextReport) {
   EXPECT_FALSE(trial(1).live->HasUnheardVerdict());
 }
 
-TEST_F(LogIdentityTest, AnAdjustedClockMovesNothingButWhatIsShown) {
+TEST_F(LogIdentityTest, AnAdjustedClockChangesOnlyDisplayedTimes) {
   Create(testing::ToySpec());
   const Time before = brain.state().last_time;
   Do(AdjustClock{-5'000'000, "the clock was set back"});

@@ -53,7 +53,7 @@ class Objectives : public BrainTest {
   }
 };
 
-TEST_F(Objectives, TheFrontIsWhatNoOtherReportDominates) {
+TEST_F(Objectives, TheFrontHoldsTheReportsThatAreNotDominated) {
   Create(Two());
   Say(0, 1, 0.8, 20);
   Say(1, 1, 0.9, 30);
@@ -74,7 +74,7 @@ TEST_F(Objectives, AReportThatViolatesAConstraintIsNotTheBest) {
   EXPECT_THAT(sweep().front[0].values, ElementsAre(0.3));
 }
 
-TEST_F(Objectives, AMissingMetricIsAFailureThatNamesIt) {
+TEST_F(Objectives, AMissingMetricFailsTheTrialAndIsNamed) {
   Create(Two());
   const auto events = Report(0, 1, 0.5);
   ASSERT_NE(Find<TrialEnded>(events), nullptr);
@@ -83,12 +83,12 @@ TEST_F(Objectives, AMissingMetricIsAFailureThatNamesIt) {
             "the report at step 1 has no metric cost; it has score");
 }
 
-TEST_F(Objectives, AMissingMetricOfAConstraintIsAFailureThatNamesIt) {
+TEST_F(Objectives, AMissingMetricOfAConstraintFailsTheTrialAndIsNamed) {
   Create(Bounded());
   EXPECT_THAT(Find<TrialEnded>(Report(0, 1, 0.5))->reason, HasSubstr("has no metric cost"));
 }
 
-TEST_F(Objectives, AReportWhoseTimeIsAnotherThanItsStepIsAFailureThatSaysBoth) {
+TEST_F(Objectives, AReportWhoseTimeDiffersFromItsStepFailsTheTrial) {
   SweepSpec spec = Two();
   spec.time_attr = "cost";
   Create(spec);
@@ -99,7 +99,7 @@ TEST_F(Objectives, AReportWhoseTimeIsAnotherThanItsStepIsAFailureThatSaysBoth) {
       HasSubstr("the report says step 8 where cost, which the sweep measures time in, is 9"));
 }
 
-TEST_F(Objectives, CheckpointsOfTheFrontStay) {
+TEST_F(Objectives, CheckpointsOfTheFrontAreKept) {
   SweepSpec spec = Two();
   spec.checkpoint = {.keep_last = 1, .keep_best = 0};
   Create(spec);
@@ -112,7 +112,7 @@ TEST_F(Objectives, CheckpointsOfTheFrontStay) {
   EXPECT_THAT(Kept(0), ElementsAre(5));
 }
 
-TEST_F(Objectives, TheBestCheckpointsOfATrialAreThoseThatFewestDominate) {
+TEST_F(Objectives, TheLeastDominatedCheckpointsOfATrialAreKept) {
   SweepSpec spec = Two();
   spec.checkpoint = {.keep_last = 1, .keep_best = 2};
   Create(spec);
@@ -138,7 +138,7 @@ TEST_F(Objectives, AnInfeasibleCheckpointIsNotAmongTheBestOfItsTrial) {
   EXPECT_THAT(Kept(0), ElementsAre(1, 3));
 }
 
-TEST_F(Objectives, TargetsAreReachedByOneReport) {
+TEST_F(Objectives, AllTargetsMustBeReachedByOneReport) {
   Create(Two({.targets = {0.9, 10}}));
   EXPECT_EQ(Find<SweepStopping>(Say(0, 1, 0.95, 30)), nullptr);
   EXPECT_EQ(Find<SweepStopping>(Say(1, 1, 0.5, 5)), nullptr);
@@ -148,7 +148,7 @@ TEST_F(Objectives, TargetsAreReachedByOneReport) {
             "the targets were reached: trial 1 reported score 0.9, cost 10 at step 2");
 }
 
-TEST_F(Objectives, OnlyTheTargetsThatAreThereMustBeReached) {
+TEST_F(Objectives, ObjectivesWithoutATargetAreIgnored) {
   Create(Two({.targets = {std::nullopt, 10}}));
   EXPECT_EQ(Find<SweepStopping>(Say(0, 1, 0.95, 30)), nullptr);
   EXPECT_NE(Find<SweepStopping>(Say(0, 2, 0, 9)), nullptr);
@@ -160,7 +160,7 @@ TEST_F(Objectives, AnInfeasibleReportReachesNoTarget) {
   EXPECT_NE(Find<SweepStopping>(Say(0, 2, 0.95, 20)), nullptr);
 }
 
-TEST_F(Objectives, PatienceCountsTrialsThatLeftTheFrontAsItWas) {
+TEST_F(Objectives, PatienceCountsTrialsThatDidNotChangeTheFront) {
   Create(Two({.patience = 2}));
   Say(0, 1, 0.9, 30);
   Say(1, 1, 0.8, 20);
@@ -193,13 +193,13 @@ TEST_F(Objectives, ATrialsPatienceEndsWhenNoneOfItsMetricsImproves) {
               HasSubstr("score or cost has not improved for 2 reports (best 0.6)"));
 }
 
-TEST_F(Objectives, ATrialsPatienceLooksAtNoConstraint) {
+TEST_F(Objectives, ATrialsPatienceIgnoresConstraints) {
   Create(Bounded({.trial_patience = 2}));
   for (int64_t step = 1; step <= 9; ++step)  // it improves, and may become feasible
     EXPECT_EQ(Find<TrialYielding>(Say(0, step, static_cast<double>(step), 99)), nullptr);
 }
 
-TEST_F(Objectives, ASavedStateKeepsThem) {
+TEST_F(Objectives, ASnapshotKeepsTheFront) {
   Create(Two({.targets = {0.99, 1}}));
   Train(0, 1, 0.8, 20);
   Train(1, 1, 0.9, 30);

@@ -46,7 +46,7 @@ class OnLog : public BrainTest {
   }
 };
 
-TEST_F(OnLog, ATrialGoesOnElsewhereAtNoCost) {
+TEST_F(OnLog, ATrialMovesToAnotherHostWithoutACharge) {
   Join("den", {.cpus = 2});
   Create(Gangs(LogAction::kRetryElsewhere));
   ASSERT_EQ(HostOf(0), "box");
@@ -60,7 +60,7 @@ TEST_F(OnLog, ATrialGoesOnElsewhereAtNoCost) {
   EXPECT_EQ(HostOf(1), "box") << "other trials of the sweep do go there";
 }
 
-TEST_F(OnLog, WhereNobodyElseHasRoomItGoesOnThereAndPaysForTheNextFailure) {
+TEST_F(OnLog, AFailureOnTheOnlyHostIsChargedTheSecondTime) {
   Create(Gangs(LogAction::kRetryElsewhere));
   FailSaying(0);
   EXPECT_EQ(HostOf(0), "box");
@@ -71,7 +71,7 @@ TEST_F(OnLog, WhereNobodyElseHasRoomItGoesOnThereAndPaysForTheNextFailure) {
   EXPECT_EQ(StateOf(0), TrialState::kFailed) << "after max_restarts";
 }
 
-TEST_F(OnLog, WhileTheOtherHostIsBusyTheTrialWaitsForItAndTheNextOnePassesIt) {
+TEST_F(OnLog, AWaitingTrialIsOvertakenWhileTheOtherHostIsBusy) {
   AvoidBox();
   EXPECT_EQ(HostOf(0), "");
   EXPECT_EQ(HostOf(2), "box");
@@ -80,7 +80,7 @@ TEST_F(OnLog, WhileTheOtherHostIsBusyTheTrialWaitsForItAndTheNextOnePassesIt) {
   EXPECT_EQ(HostOf(0), "den");
 }
 
-TEST_F(OnLog, AHostIsExcludedFromTheSweepAlone) {
+TEST_F(OnLog, AHostIsExcludedOnlyForTheSweep) {
   Join("den", {.cpus = 2});
   Create(Gangs(LogAction::kExcludeHost));
   const auto events = FailSaying(0);
@@ -94,7 +94,7 @@ TEST_F(OnLog, AHostIsExcludedFromTheSweepAlone) {
   EXPECT_EQ(HostOf(0), "box");
 }
 
-TEST_F(OnLog, ASweepWhoseOnlyHostIsExcludedSaysSoUntilThatStartsAnew) {
+TEST_F(OnLog, ASweepWhoseOnlyHostIsExcludedWaitsUntilTheHostRestarts) {
   Create(Gangs(LogAction::kExcludeHost));
   FailSaying(0);
   EXPECT_EQ(HostOf(0), "");
@@ -105,7 +105,7 @@ TEST_F(OnLog, ASweepWhoseOnlyHostIsExcludedSaysSoUntilThatStartsAnew) {
   EXPECT_EQ(HostOf(0), "box");
 }
 
-TEST_F(OnLog, OrUntilAPersonResumesIt) {
+TEST_F(OnLog, AUserMayResumeAnExcludedHost) {
   Create(Gangs(LogAction::kExcludeHost));
   FailSaying(0);
   ASSERT_NE(Find<ExecutorResumed>(Do(ResumeExecutor{"box"})), nullptr);
@@ -114,7 +114,7 @@ TEST_F(OnLog, OrUntilAPersonResumesIt) {
   EXPECT_EQ(trial(0).failures, 0) << "that was forgiven, too";
 }
 
-TEST_F(OnLog, ATrialStartsOnTheHostThatItAvoidedOnceThatIsResumed) {
+TEST_F(OnLog, ATrialStartsOnAnAvoidedHostOnceItIsResumed) {
   AvoidBox();
   Finish(2);
   ASSERT_EQ(HostOf(0), "") << "box is free, and den is not";
@@ -123,7 +123,7 @@ TEST_F(OnLog, ATrialStartsOnTheHostThatItAvoidedOnceThatIsResumed) {
 }
 
 // An ended sweep does not learn that an executor is resumed.
-TEST_F(OnLog, ASweepThatIsOpenedAgainExcludesNobody) {
+TEST_F(OnLog, AReopenedSweepExcludesNoHost) {
   Join("den", {.cpus = 2});
   SweepSpec spec = Gangs(LogAction::kExcludeHost);
   spec.stop.max_trials = 1;
@@ -138,7 +138,7 @@ TEST_F(OnLog, ASweepThatIsOpenedAgainExcludesNobody) {
 }
 
 // The record of a trial that has left the state does not name the executors that it avoided.
-TEST_F(OnLog, ATrialThatIsOpenedAgainAvoidsNobody) {
+TEST_F(OnLog, AReopenedTrialAvoidsNoHost) {
   SweepSpec spec = Gangs(LogAction::kRetryElsewhere);
   spec.checkpoint = {.keep_last = 0, .keep_best = 0};
   Create(spec);
@@ -157,7 +157,7 @@ TEST_F(OnLog, ATrialThatIsOpenedAgainAvoidsNobody) {
   EXPECT_EQ(trial(0).failures, 0);
 }
 
-TEST_F(OnLog, ATrialThatWouldFailAgainIsNotStartedAgain) {
+TEST_F(OnLog, AMatchOfFailTrialEndsTheTrial) {
   Create(Gangs(LogAction::kFail));
   FailSaying(0);
   EXPECT_EQ(StateOf(0), TrialState::kFailed);
@@ -165,7 +165,7 @@ TEST_F(OnLog, ATrialThatWouldFailAgainIsNotStartedAgain) {
               HasSubstr("its log says \"uncorrectable ECC error\""));
 }
 
-TEST_F(OnLog, WithoutAMatchAFailureIsOneAsAnyOther) {
+TEST_F(OnLog, AFailureWithoutAMatchIsRetriedAsUsual) {
   Join("den", {.cpus = 2});
   Create(Gangs(LogAction::kRetryElsewhere));
   FailSaying(0, "");
@@ -173,7 +173,7 @@ TEST_F(OnLog, WithoutAMatchAFailureIsOneAsAnyOther) {
   EXPECT_THAT(brain.state().Find(Id(0))->avoided, IsEmpty());
 }
 
-TEST_F(OnLog, WhatAnEditHasRemovedCountsNoMore) {
+TEST_F(OnLog, RulesThatAnEditRemovedNoLongerApply) {
   Create(Gangs(LogAction::kFail));
   SweepSpec spec = sweep().spec;
   spec.failure.on_log.clear();
@@ -183,7 +183,7 @@ TEST_F(OnLog, WhatAnEditHasRemovedCountsNoMore) {
   EXPECT_EQ(StateOf(0), TrialState::kRunning);
 }
 
-TEST_F(OnLog, ASnapshotKeepsWhatIsAvoidedAndExcluded) {
+TEST_F(OnLog, ASnapshotKeepsAvoidedAndExcludedHosts) {
   Join("den", {.cpus = 2});
   Create(Gangs(LogAction::kExcludeHost));
   FailSaying(0);

@@ -22,7 +22,7 @@ class Origins : public BrainTest {
   const std::string& Host(uint32_t number) { return trial(number).live->ranks[0].executor; }
 };
 
-TEST_F(Origins, ATrialGoesOnWhereItsCheckpointIs) {
+TEST_F(Origins, ATrialResumesOnTheExecutorWithItsCheckpoint) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   JoinWithFolder("n2", {.cpus = 3}, "of n2");
   SweepSpec spec = One();
@@ -35,7 +35,7 @@ TEST_F(Origins, ATrialGoesOnWhereItsCheckpointIs) {
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
 }
 
-TEST_F(Origins, WhileTheHolderIsFullItIsFetchedElsewhere) {
+TEST_F(Origins, AnotherExecutorFetchesACheckpointWhileItsHolderIsFull) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
   SaveAndReport(0, 1);
@@ -54,7 +54,7 @@ TEST_F(Origins, WhileTheHolderIsFullItIsFetchedElsewhere) {
   EXPECT_EQ(CheckpointToFetch(brain.state(), trial(0)), std::nullopt);
 }
 
-TEST_F(Origins, ACheckpointWhoseReportHasNotComeIsNoneToGoOnFrom) {
+TEST_F(Origins, ACheckpointWithoutItsReportIsNotResumedFrom) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   SweepSpec spec = One();
   spec.checkpoint.keep_last = 1;
@@ -70,7 +70,7 @@ TEST_F(Origins, ACheckpointWhoseReportHasNotComeIsNoneToGoOnFrom) {
   EXPECT_EQ(trial(0).ResumeCheckpoint()->ref.path, Path(0, 2));
 }
 
-TEST_F(Origins, WhatCouldNotBeFetchedIsTriedAgainLaterUncharged) {
+TEST_F(Origins, AFailedFetchIsRetriedLaterWithoutACharge) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
   SaveAndReport(0, 1);
@@ -84,7 +84,7 @@ TEST_F(Origins, WhatCouldNotBeFetchedIsTriedAgainLaterUncharged) {
   EXPECT_EQ(Host(0), "n1");
 }
 
-TEST_F(Origins, WhileTheHolderIsAwayTheTrialWaitsForIt) {
+TEST_F(Origins, ATrialWaitsWhileTheHolderIsDisconnected) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   const SweepId id = Create(One());
   SaveAndReport(0, 1);
@@ -100,7 +100,7 @@ TEST_F(Origins, WhileTheHolderIsAwayTheTrialWaitsForIt) {
   EXPECT_EQ(Host(0), "n1");
 }
 
-TEST_F(Origins, WhoCanSendItNeedNotTakeGangs) {
+TEST_F(Origins, ADrainedHolderStillSendsItsCheckpoints) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
   SaveAndReport(0, 1);
@@ -114,7 +114,7 @@ TEST_F(Origins, WhoCanSendItNeedNotTakeGangs) {
   EXPECT_EQ(Host(0), "n2");
 }
 
-TEST_F(Origins, OnceTheHolderIsLostTheTrialBeginsAnewUncharged) {
+TEST_F(Origins, ATrialStartsOverWithoutAChargeIfTheHolderIsLost) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
   SaveAndReport(0, 1);
@@ -129,7 +129,7 @@ TEST_F(Origins, OnceTheHolderIsLostTheTrialBeginsAnewUncharged) {
   EXPECT_EQ(trial(0).last_step, Step(1)) << "what was reported stays reported";
 }
 
-TEST_F(Origins, ItGoesBackToAnOlderCheckpointThatIsNotLost) {
+TEST_F(Origins, ATrialFallsBackToAnOlderCheckpoint) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(One());
   SaveAndReport(0, 1);
@@ -143,7 +143,7 @@ TEST_F(Origins, ItGoesBackToAnOlderCheckpointThatIsNotLost) {
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 1)) << "one that is not lost can read it";
 }
 
-TEST_F(Origins, ASharedFolderKeepsNobodyFromGoingOnElsewhere) {
+TEST_F(Origins, ACheckpointInASharedFolderResumesAnywhere) {
   JoinWithFolder("n1", {.cpus = 3}, "shared");
   JoinWithFolder("n2", {.cpus = 3}, "shared");
   Create(One());
@@ -155,7 +155,7 @@ TEST_F(Origins, ASharedFolderKeepsNobodyFromGoingOnElsewhere) {
   EXPECT_EQ(Find<AttemptAssigned>(events)->reason, "");
 }
 
-TEST_F(Origins, WithoutAWordAboutFoldersAllIsReadableEverywhere) {
+TEST_F(Origins, CheckpointsWithoutAFolderAreReadableEverywhere) {
   Join("n1", {.cpus = 3});
   Create(One());
   SaveAndReport(0, 1);
@@ -165,7 +165,7 @@ TEST_F(Origins, WithoutAWordAboutFoldersAllIsReadableEverywhere) {
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
 }
 
-TEST_F(Origins, AnExecutorThatCameBackWithAnotherFolderHoldsItNoMore) {
+TEST_F(Origins, AnExecutorWithANewFolderNoLongerHoldsTheCheckpoint) {
   JoinWithFolder("n1", {.cpus = 3}, "first");
   Create(One());
   SaveAndReport(0, 1);
@@ -178,7 +178,7 @@ TEST_F(Origins, AnExecutorThatCameBackWithAnotherFolderHoldsItNoMore) {
 
 class LostExecutors : public BrainTest {};
 
-TEST_F(LostExecutors, AreForgottenAfterAWeekWithWhatTheyWereToDelete) {
+TEST_F(LostExecutors, AreForgottenAfterAWeekWithTheirPendingRemovals) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   SweepSpec spec = testing::ToySpec();
   spec.gang.per_worker.cpus = 3;
@@ -201,7 +201,7 @@ TEST_F(LostExecutors, AreForgottenAfterAWeekWithWhatTheyWereToDelete) {
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 2)) << "back after all, it still holds it";
 }
 
-TEST_F(LostExecutors, AreNoMoreThanSoMany) {
+TEST_F(LostExecutors, HaveAMaximumNumber) {
   for (size_t i = 0; i < kLostExecutors; ++i) {
     Join("n" + std::to_string(i), {.cpus = 1});
     EXPECT_EQ(Find<ExecutorForgotten>(Lose("n" + std::to_string(i))), nullptr);

@@ -58,12 +58,12 @@ constexpr std::string_view kTooLarge =
     "; no executor is large enough for this gang: lower resources.workers or what each needs, or "
     "let a larger executor join";
 
-TEST(Placement, AGangFitsWholeOrNotAtAll) {
+TEST(Placement, AGangIsPlacedAsAWholeOrNotAtAll) {
   EXPECT_EQ(Refused(Gang(3, {.cpus = 1}), {MakeHost("a", 2), MakeHost("b", 2)}),
             "needs 3 CPUs: a has 2 free, b has 2 free" + std::string(kTooLarge));
 }
 
-TEST(Placement, WhatIsTooLargeForANumberFitsNowhere) {
+TEST(Placement, ARequestThatOverflowsFitsNowhere) {
   constexpr int kMost = std::numeric_limits<int>::max();
   const Host host = MakeHost("a", 64, 8, int64_t{1} << 40);
   EXPECT_EQ(Refused(Gang(3, {.cpus = 1, .gpus = 1'431'655'766}), {host}),
@@ -74,16 +74,16 @@ TEST(Placement, WhatIsTooLargeForANumberFitsNowhere) {
             "needs 8589934591.9 GiB of memory: a has 1024.0 GiB free" + std::string(kTooLarge));
 }
 
-TEST(Placement, TheHostThatIsFilledBestIsChosen) {
+TEST(Placement, PrefersTheHostWithTheLeastLeft) {
   const auto ranks = Placed(Gang(2, {.cpus = 1}), {MakeHost("big", 8), MakeHost("small", 2)});
   EXPECT_EQ(ranks[0].executor, "small");
 }
 
-TEST(Placement, TiesGoToTheNameThatSortsFirst) {
+TEST(Placement, BreaksTiesByName) {
   EXPECT_EQ(Placed(Gang(1, {.cpus = 1}), {MakeHost("b", 2), MakeHost("a", 2)})[0].executor, "a");
 }
 
-TEST(Placement, EveryRankGetsGpusOfItsOwn) {
+TEST(Placement, EveryRankGetsSeparateGpus) {
   Host host = MakeHost("n1", 8, 4);
   host.gpus_free = {1, 2, 3};
   const auto ranks = Placed(Gang(3, {.cpus = 1, .gpus = 1}), {host});
@@ -107,7 +107,7 @@ int TakeGpu(const GangSpec& gang, Host& host, std::vector<RankSlot>* taken = nul
   return slots[0].gpus[0];
 }
 
-TEST(Placement, SharesFillTheGpuOfWhichLeastIsLeft) {
+TEST(Placement, SharesFillTheGpuWithTheLeastLeft) {
   Host host = MakeHost("a", 4, 2);
   std::vector<RankSlot> taken;
   for (const int gpu : {0, 0, 1, 1, -1}) EXPECT_EQ(TakeGpu(Share(40), host, &taken), gpu);
@@ -124,13 +124,13 @@ TEST(Placement, SharesFillTheGpuOfWhichLeastIsLeft) {
   EXPECT_EQ(CountWorkersThatFit(RequestFor(Share(10)), Hosts({host})), 0);
 }
 
-TEST(Placement, SpreadSharesGoWhereMostIsFree) {
+TEST(Placement, SpreadSharesUseTheGpuWithTheMostFree) {
   Host host = MakeHost("a", 4, 2);
   for (const int gpu : {0, 1, 0, 1, 0, 1, -1})
     EXPECT_EQ(TakeGpu(Share(33, PlacementPolicy::kSpread), host), gpu);
 }
 
-TEST(Placement, AShareIsOnTheHostThatItFillsBest) {
+TEST(Placement, AShareGoesToTheHostWithTheLeastLeft) {
   Host large = MakeHost("large", 4, 4);
   Host small = MakeHost("small", 4, 1);
   EXPECT_EQ(Placed(Share(50), {large, small})[0].executor, "small");
@@ -151,11 +151,11 @@ TEST(Placement, TheShortResourceIsNamed) {
             "needs 2.0 GiB of memory: a has 1.5 GiB free" + std::string(kTooLarge));
 }
 
-TEST(Placement, WithoutExecutorsItSaysSo) {
+TEST(Placement, WithoutExecutorsTheReasonSaysSo) {
   EXPECT_EQ(Refused(Gang(1, {.cpus = 1}), {}), "no executor is connected");
 }
 
-TEST(Placement, ManyExecutorsAreNotAllNamed) {
+TEST(Placement, NamesOnlyTheFirstOfManyExecutors) {
   std::vector<Host> hosts;
   for (size_t i = 0; i < kHostsNamed + 2; ++i)
     hosts.push_back(MakeHost(std::string("n") + static_cast<char>('a' + i), 4));
@@ -167,13 +167,13 @@ TEST(Placement, ManyExecutorsAreNotAllNamed) {
   EXPECT_THAT(text, testing::EndsWith(", and 2 others have no more"));
 }
 
-TEST(Placement, OneExecutorIsTakenBeforeSeveral) {
+TEST(Placement, PrefersOneExecutorToSeveral) {
   EXPECT_EQ(Where(Placed(Gang(2, {.cpus = 1}), {Spanning(MakeHost("a", 1)), MakeHost("b", 2),
                                                 Spanning(MakeHost("c", 1))})),
             "b:0 b:1");
 }
 
-TEST(Placement, AGangOfOneHostWaitsForThatAndSpansNone) {
+TEST(Placement, AGangLimitedToOneHostDoesNotSpan) {
   GangSpec gang = Gang(4, {.cpus = 1});
   gang.placement = PlacementPolicy::kOneHost;
   Host a = Spanning(MakeHost("a", 4));
@@ -187,7 +187,7 @@ TEST(Placement, AGangOfOneHostWaitsForThatAndSpansNone) {
   EXPECT_THAT(Refused(gang, {a, b}), ::testing::EndsWith(kTooLarge));
 }
 
-TEST(Placement, AGangSpansOnlyThoseThatSayTheyCan) {
+TEST(Placement, AGangSpansOnlyExecutorsThatAllowIt) {
   const GangSpec gang = Gang(4, {.cpus = 1});
   EXPECT_EQ(Where(Placed(
                 gang, {MakeHost("a", 3), Spanning(MakeHost("b", 2)), Spanning(MakeHost("c", 2))})),
@@ -196,7 +196,7 @@ TEST(Placement, AGangSpansOnlyThoseThatSayTheyCan) {
             "needs 4 CPUs: a has 3 free, b has 2 free, c has 2 free" + std::string(kTooLarge));
 }
 
-TEST(Placement, AGangSpansOnlyThoseWithItsLabels) {
+TEST(Placement, AGangSpansOnlyExecutorsWithItsLabels) {
   const auto labelled = [](Host host, const char* zone) {
     host.labels["zone"] = zone;
     return Spanning(std::move(host));
@@ -214,14 +214,14 @@ TEST(Placement, AGangSpansOnlyThoseWithItsLabels) {
   EXPECT_EQ(Where(Placed(request, hosts)), "c:0 c:1 a:0 a:1");
 }
 
-TEST(Placement, APackedGangSpansFewAndFillsTheLastBest) {
+TEST(Placement, APackedGangSpansFewExecutors) {
   const std::vector<Host> hosts = {Spanning(MakeHost("a", 2)), Spanning(MakeHost("b", 4)),
                                    Spanning(MakeHost("c", 1)), Spanning(MakeHost("d", 3))};
   EXPECT_EQ(Where(Placed(Gang(5, {.cpus = 1}), hosts)), "b:0 b:1 b:2 b:3 c:0");
   EXPECT_EQ(Where(Placed(Gang(6, {.cpus = 1}), hosts)), "b:0 b:1 b:2 b:3 a:0 a:1");
 }
 
-TEST(Placement, ASpreadGangIsDealtEvenly) {
+TEST(Placement, ASpreadGangIsDividedEvenly) {
   GangSpec gang = Gang(5, {.cpus = 1});
   gang.placement = PlacementPolicy::kSpread;
   EXPECT_EQ(Where(Placed(gang, {Spanning(MakeHost("a", 4)), Spanning(MakeHost("b", 4)),
@@ -229,7 +229,7 @@ TEST(Placement, ASpreadGangIsDealtEvenly) {
             "a:0 a:1 a:2 b:0 b:1");
 }
 
-TEST(Placement, OverSeveralEachRankHasGpusOfItsOwnHost) {
+TEST(Placement, EachRankOfASpanningGangGetsGpusOfItsHost) {
   Host a = Spanning(MakeHost("a", 4, 4));
   a.gpus_free = {1, 3};
   const auto ranks = Placed(Gang(3, {.cpus = 1, .gpus = 1}), {a, Spanning(MakeHost("b", 4, 1))});
@@ -238,20 +238,20 @@ TEST(Placement, OverSeveralEachRankHasGpusOfItsOwnHost) {
   EXPECT_THAT(ranks[2].gpus, testing::ElementsAre(0));
 }
 
-TEST(Placement, AnElasticGangTakesWhatThereIsDownToItsLeast) {
+TEST(Placement, AnElasticGangStartsWithItsMinimumOrMore) {
   EXPECT_EQ(Where(Placed(Gang(2, 4, {.cpus = 1}), {MakeHost("a", 3), MakeHost("b", 1)})),
             "a:0 a:1 a:2");
   EXPECT_EQ(Where(Placed(Gang(4, 4, {.cpus = 1}), {MakeHost("a", 3), MakeHost("b", 1)})), "");
 }
 
-TEST(Placement, ThePreferredExecutorIsTakenWhereItHasRoom) {
+TEST(Placement, ThePreferredExecutorIsChosenIfItHasFreeSlots) {
   GangRequest request = Gang(1, 1, {.cpus = 1});
   request.preferred = "big";
   EXPECT_EQ(Where(Placed(request, {MakeHost("big", 8), MakeHost("small", 1)})), "big:0");
   EXPECT_EQ(Where(Placed(request, {MakeHost("big", 0), MakeHost("small", 1)})), "small:0");
 }
 
-TEST(Placement, NoOtherExecutorWillDoWhereSomeAreNamed) {
+TEST(Placement, ARequestWithNamedExecutorsUsesNoOther) {
   GangRequest request = Gang(1, 1, {.cpus = 1});
   request.rank_zero_hosts = {"b", "d"};
   EXPECT_EQ(Where(Placed(request, {MakeHost("a", 8), MakeHost("b", 0), MakeHost("d", 2)})), "d:0");
@@ -260,7 +260,7 @@ TEST(Placement, NoOtherExecutorWillDoWhereSomeAreNamed) {
             "its checkpoint lies on executor b, which is away");
 }
 
-TEST(Placement, OverSeveralRankZeroIsWhereItHasToBe) {
+TEST(Placement, RankZeroOfASpanningGangIsOnTheRequiredExecutor) {
   const std::vector<Host> hosts = {Spanning(MakeHost("a", 4)), Spanning(MakeHost("b", 1)),
                                    Spanning(MakeHost("c", 2)), MakeHost("d", 2)};
   GangRequest request = Gang(5, 5, {.cpus = 1});
@@ -283,7 +283,7 @@ TEST(Placement, OverSeveralRankZeroIsWhereItHasToBe) {
             "needs 5 CPUs: a has 4 free, b has 1 free, c has 0 free");
 }
 
-TEST(Placement, AMaskedHostIsSeenAsTheMaskSays) {
+TEST(Placement, AMaskReplacesTheResourcesOfAHost) {
   const std::vector<Host> all = {MakeHost("a", 4), MakeHost("b", 8)};
   Hosts hosts(all);
   hosts.Mask(MakeHost("a", 1));
@@ -292,7 +292,7 @@ TEST(Placement, AMaskedHostIsSeenAsTheMaskSays) {
   EXPECT_EQ(Where(Place(Gang(2, 2, {.cpus = 1}), hosts)), "a:0 a:1");
 }
 
-TEST(Placement, TheNearestIsOneExecutorOrTheFewestThatSpan) {
+TEST(Placement, TheNearestPlacementUsesTheFewestExecutors) {
   Host a = Spanning(MakeHost("a", 4));
   Host b = Spanning(MakeHost("b", 4));
   Host c = Spanning(MakeHost("c", 2));
@@ -306,7 +306,7 @@ TEST(Placement, TheNearestIsOneExecutorOrTheFewestThatSpan) {
 }
 
 // Compares with a search over all hosts.
-TEST(Placement, TheBestHostIsFoundAmongMany) {
+TEST(Placement, FindsTheBestOfManyHosts) {
   const uint64_t seed = conformance::BaseSeed();
   RandomStream random(seed, TrialNumber{}, "test/placement");
   for (int round = 0; round < 200; ++round) {

@@ -45,7 +45,7 @@ class PromotionTest : public BrainTest {
   }
 };
 
-TEST_F(PromotionTest, APromotionIsAFactWithItsReasonAndTheTrialThenGetsItsAttempt) {
+TEST_F(PromotionTest, APromotionIsLoggedWithItsReasonAndStartsAnAttempt) {
   Create(SpecOf("toy"));
   const auto events = Pause(0, 0.5);
   const auto* promoted = Find<TrialPromoted>(events);
@@ -64,7 +64,7 @@ TEST_F(PromotionTest, ATrialIsNotPromotedBeforeItsGangHasLeft) {
   EXPECT_THAT(sweep().paused, IsEmpty());
 }
 
-TEST_F(PromotionTest, WhoeverAsksGetsAPromotedTrialWithTheNextAttempt) {
+TEST_F(PromotionTest, AnAskGetsAPromotedTrialWithItsNextAttempt) {
   SweepSpec spec = SpecOf("toy");
   spec.program.command.clear();
   Create(spec);
@@ -78,7 +78,7 @@ TEST_F(PromotionTest, WhoeverAsksGetsAPromotedTrialWithTheNextAttempt) {
 
 // ---- a bracket that is synchronous --------------------------------------------------------------
 
-TEST_F(PromotionTest, ABracketWaitsForAllThenPromotesTheBestAndIsDone) {
+TEST_F(PromotionTest, ABracketWaitsForAllTrialsAndPromotesTheBest) {
   Create(SpecOf("bracket", 100));
   Pause(0, 0.1);
   Pause(1, 0.9);
@@ -95,7 +95,7 @@ TEST_F(PromotionTest, ABracketWaitsForAllThenPromotesTheBestAndIsDone) {
   EXPECT_EQ(Audited(), "");
 }
 
-TEST_F(PromotionTest, ATrialThatIsLostAfterDoneRunsAgain) {
+TEST_F(PromotionTest, ATrialLostAfterTheBracketIsCompleteRunsAgain) {
   Create(SpecOf("bracket", 100));
   Pause(0, 0.1);
   Pause(1, 0.9);
@@ -108,7 +108,7 @@ TEST_F(PromotionTest, ATrialThatIsLostAfterDoneRunsAgain) {
 
 // ---- no sweep waits forever ---------------------------------------------------------------------
 
-TEST_F(PromotionTest, WhereTheSchedulerWaitsForNothingThePausedTrialsAndThenTheSweepEnd) {
+TEST_F(PromotionTest, ASchedulerThatWaitsForNothingEndsPausedTrialsAndTheSweep) {
   Create(SpecOf("stuck", 100));
   Pause(0, 0.1);
   EXPECT_EQ(trial(0).state, TrialState::kPaused);
@@ -121,7 +121,7 @@ TEST_F(PromotionTest, WhereTheSchedulerWaitsForNothingThePausedTrialsAndThenTheS
   EXPECT_THAT(ended.reason, HasSubstr("not promoted: the scheduler stuck waits"));
 }
 
-TEST_F(PromotionTest, APausedSweepWaitsForItsPersonAndNotInVain) {
+TEST_F(PromotionTest, APausedSweepIsNotEndedWhileItsSchedulerWaits) {
   Create(SpecOf("stuck", 100));
   Pause(0, 0.1);
   Do(PauseSweep{id()});
@@ -130,7 +130,7 @@ TEST_F(PromotionTest, APausedSweepWaitsForItsPersonAndNotInVain) {
   EXPECT_EQ(trial(0).state, TrialState::kPaused);
 }
 
-TEST_F(PromotionTest, ASweepWhoseSchedulerWaitsDoesNotSayThatItWaitsForRoom) {
+TEST_F(PromotionTest, ASweepWhoseSchedulerWaitsDoesNotReportMissingResources) {
   Create(SpecOf("stuck", 100));
   Pause(0, 0.1);
   EXPECT_EQ(brain.Waiting(sweep()), "");
@@ -139,7 +139,7 @@ TEST_F(PromotionTest, ASweepWhoseSchedulerWaitsDoesNotSayThatItWaitsForRoom) {
 
 // ---- donors -------------------------------------------------------------------------------------
 
-TEST_F(PromotionTest, APromotionMayCarryAnotherConfigurationAndADonorThatHasEnded) {
+TEST_F(PromotionTest, APromotionMayCloneAnEndedDonor) {
   Create(SpecOf("donors", 3));
   Save(0, 1);
   Save(0, 2);
@@ -159,7 +159,7 @@ TEST_F(PromotionTest, APromotionMayCarryAnotherConfigurationAndADonorThatHasEnde
   EXPECT_TRUE(Rebuilt());
 }
 
-TEST_F(PromotionTest, WhatTheSchedulerLetsGoOfIsReviewedAndItsTrialLeaves) {
+TEST_F(PromotionTest, CheckpointsThatTheSchedulerReleasesAreDropped) {
   Create(SpecOf("donors", 3));
   Save(0, 1);
   Save(0, 2);
@@ -176,7 +176,7 @@ TEST_F(PromotionTest, WhatTheSchedulerLetsGoOfIsReviewedAndItsTrialLeaves) {
   EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 1));
 }
 
-TEST_F(PromotionTest, ASweepThatIsOverKeepsNothingForItsSchedulerAlone) {
+TEST_F(PromotionTest, AnEndedSweepKeepsNothingForItsScheduler) {
   Create(SpecOf("donors", 2));
   Save(0, 1);
   Save(0, 2);
@@ -189,7 +189,7 @@ TEST_F(PromotionTest, ASweepThatIsOverKeepsNothingForItsSchedulerAlone) {
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
 }
 
-TEST_F(PromotionTest, AnExploitOfACheckpointThatIsGoneGoesOnAndSaysSo) {
+TEST_F(PromotionTest, AnExploitOfADroppedCheckpointContinuesUnchanged) {
   Create(SpecOf("cloner"));
   const auto events = Report(1, 4, 0.1, /*waits=*/true);
   EXPECT_EQ(Find<TrialDecided>(events)->verdict.kind, VerdictKind::kContinue);
@@ -197,7 +197,7 @@ TEST_F(PromotionTest, AnExploitOfACheckpointThatIsGoneGoesOnAndSaysSo) {
               HasSubstr("trial 0 has no checkpoint"));
 }
 
-TEST_F(PromotionTest, TheAuditNamesAPromotionThatIsNotTheSchedulers) {
+TEST_F(PromotionTest, TheAuditFindsAForgedPromotion) {
   Create(SpecOf("toy"));
   Pause(0, 0.5);
   for (Event& event : log) {

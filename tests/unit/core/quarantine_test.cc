@@ -48,7 +48,7 @@ class UnfitHosts : public BrainTest {
   }
 };
 
-TEST_F(UnfitHosts, OnOneThatIsNotWellNothingStartsAndWhatRunsGoesOn) {
+TEST_F(UnfitHosts, AnUnhealthyHostStartsNothingAndItsGangsContinue) {
   Create(Gangs(2));
   SayHealthOf("box", "its disk has 0.2 GiB left (/data), less than 1.0 GiB");
   Report(0, 1, 0.9);
@@ -61,14 +61,14 @@ TEST_F(UnfitHosts, OnOneThatIsNotWellNothingStartsAndWhatRunsGoesOn) {
   EXPECT_EQ(On("box"), 1u);
 }
 
-TEST_F(UnfitHosts, AProblemThatIsSaidAgainIsNoEvent) {
+TEST_F(UnfitHosts, ARepeatedProblemIsNotLogged) {
   SayHealthOf("box", "hot");
   const size_t events = log.size();
   SayHealthOf("box", "hot");
   EXPECT_EQ(log.size(), events);
 }
 
-TEST_F(UnfitHosts, OfAnEarlierProcessAProblemSaysNothing) {
+TEST_F(UnfitHosts, AProblemOfAnEarlierProcessIsIgnored) {
   const Incarnation before = executor("box").incarnation;
   SayHealthOf("box", "hot");
   Join("box", {.cpus = 2}, "another process");
@@ -77,7 +77,7 @@ TEST_F(UnfitHosts, OfAnEarlierProcessAProblemSaysNothing) {
   EXPECT_EQ(executor("box").problem, "");
 }
 
-TEST_F(UnfitHosts, OneWhoseGangsKeepFailingIsQuarantinedWhileAnotherDoesWell) {
+TEST_F(UnfitHosts, AHostWhoseGangsKeepFailingIsQuarantinedWhileAnotherWorks) {
   Break();
   EXPECT_EQ(executor("box").quarantine->reason,
             "4 gangs of 4 trials failed there in a row, while they do well on den; tried again "
@@ -86,7 +86,7 @@ TEST_F(UnfitHosts, OneWhoseGangsKeepFailingIsQuarantinedWhileAnotherDoesWell) {
   EXPECT_TRUE(On("den"));
 }
 
-TEST_F(UnfitHosts, ItIsTriedAgainAndQuarantinedForTwiceAsLongByOneFailure) {
+TEST_F(UnfitHosts, AFailureAfterAQuarantineDoublesIt) {
   Break();
   Wait(59);
   EXPECT_EQ(On("box"), std::nullopt);
@@ -97,7 +97,7 @@ TEST_F(UnfitHosts, ItIsTriedAgainAndQuarantinedForTwiceAsLongByOneFailure) {
   EXPECT_THAT(executor("box").quarantine->reason, HasSubstr("tried again after 120 s"));
 }
 
-TEST_F(UnfitHosts, WhatGoesWellThereClearsItsRecord) {
+TEST_F(UnfitHosts, ASuccessClearsTheRecordOfItsHost) {
   Break();
   Wait(60.1);
   const uint32_t well = On("box").value();
@@ -122,7 +122,7 @@ TEST_F(UnfitHosts, AProgramThatFailsEverywhereQuarantinesNoExecutor) {
   EXPECT_FALSE(executor("den").quarantine);
 }
 
-TEST_F(UnfitHosts, NorDoesOneTrialThatKeepsFailing) {
+TEST_F(UnfitHosts, OneTrialThatKeepsFailingQuarantinesNoExecutor) {
   Join("den", {.cpus = 2});
   SweepSpec spec = Gangs(2);
   spec.failure.max_restarts = 10;
@@ -132,14 +132,14 @@ TEST_F(UnfitHosts, NorDoesOneTrialThatKeepsFailing) {
   EXPECT_FALSE(executor("box").quarantine);
 }
 
-TEST_F(UnfitHosts, TheLastOneThatIsLeftIsTriedAgainAtOnce) {
+TEST_F(UnfitHosts, TheLastRemainingHostIsTriedAgainAtOnce) {
   Break();
   Lose("den");
   EXPECT_FALSE(executor("box").quarantine);
   EXPECT_TRUE(On("box"));
 }
 
-TEST_F(UnfitHosts, APersonMayResumeIt) {
+TEST_F(UnfitHosts, AUserMayEndAQuarantine) {
   Break();
   EXPECT_NE(Find<ExecutorResumed>(Do(ResumeExecutor{"box"})), nullptr);
   EXPECT_TRUE(On("box"));
@@ -147,7 +147,7 @@ TEST_F(UnfitHosts, APersonMayResumeIt) {
   EXPECT_FALSE(executor("box").quarantine) << "its record begins anew";
 }
 
-TEST_F(UnfitHosts, ASnapshotKeepsAllOfIt) {
+TEST_F(UnfitHosts, ASnapshotKeepsProblemsAndQuarantines) {
   Break();
   Join("far", {.cpus = 2});
   SayHealthOf("den", "hot");

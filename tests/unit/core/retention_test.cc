@@ -34,7 +34,7 @@ class Retention : public BrainTest {
   }
 };
 
-TEST_F(Retention, TheNewestAndTheBestStay) {
+TEST_F(Retention, TheNewestAndTheBestCheckpointsAreKept) {
   Create(Spec(1, 1));
   Train(1, 1, 5);  // the sweep's best is another trial's
   Train(0, 1, 0.1);
@@ -44,7 +44,7 @@ TEST_F(Retention, TheNewestAndTheBestStay) {
   EXPECT_THAT(Kept(0), ElementsAre(2, 4));
 }
 
-TEST_F(Retention, OfATrialThatHasEndedNoneNeedsToStayButTheSweepsBest) {
+TEST_F(Retention, AnEndedTrialKeepsOnlyTheSweepsBestCheckpoint) {
   Create(Spec(0, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
@@ -61,7 +61,7 @@ TEST_F(Retention, OfATrialThatHasEndedNoneNeedsToStayButTheSweepsBest) {
 }
 
 // Like a batch of the conductor: no checkpoint is dropped before its end.
-TEST_F(Retention, OfAThousandInOneBatchTheNewestAndTheBestStay) {
+TEST_F(Retention, TheNewestAndTheBestOfAThousandInOneBatchAreKept) {
   Create(Spec(2, 3));
   Train(1, 1, 5);
   const Attempt& live = *trial(0).live;
@@ -79,7 +79,7 @@ TEST_F(Retention, OfAThousandInOneBatchTheNewestAndTheBestStay) {
   EXPECT_THAT(Kept(0), ElementsAre(144, 288, 432, 999, 1000));
 }
 
-TEST_F(Retention, WhatIsDroppedIsForItsExecutorToRemoveOnce) {
+TEST_F(Retention, ADroppedCheckpointIsRemovedOnceByItsExecutor) {
   Create(Spec(1, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
@@ -92,7 +92,7 @@ TEST_F(Retention, WhatIsDroppedIsForItsExecutorToRemoveOnce) {
   EXPECT_THAT(Do(RecordRemoval{gone}), IsEmpty());
 }
 
-TEST_F(Retention, TheSweepsBestStaysUntilThereIsABetterOne) {
+TEST_F(Retention, TheSweepsBestIsKeptUntilThereIsABetterOne) {
   Create(Spec(1, 0));
   Train(0, 1, 0.9);
   Train(0, 2, 0.1);
@@ -101,7 +101,7 @@ TEST_F(Retention, TheSweepsBestStaysUntilThereIsABetterOne) {
   EXPECT_THAT(Kept(0), ElementsAre(2));
 }
 
-TEST_F(Retention, APinnedCheckpointStaysUntilItIsLetGo) {
+TEST_F(Retention, APinnedCheckpointIsKeptUntilItIsUnpinned) {
   Create(Spec(1, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
@@ -113,7 +113,7 @@ TEST_F(Retention, APinnedCheckpointStaysUntilItIsLetGo) {
   EXPECT_THAT(Kept(0), ElementsAre(2));
 }
 
-TEST_F(Retention, APinHoldsOverTheEndOfTheSweepAndItsNewBeginning) {
+TEST_F(Retention, APinSurvivesTheEndAndTheReopeningOfTheSweep) {
   SweepSpec spec = Spec(1, 0);
   spec.stop.max_trials = 1;
   Create(spec);
@@ -126,7 +126,7 @@ TEST_F(Retention, APinHoldsOverTheEndOfTheSweepAndItsNewBeginning) {
   EXPECT_EQ(Find<CheckpointDropped>(Train(1, 1, 0.95)), nullptr);
 }
 
-TEST_F(Retention, OnRequestACheckpointIsDroppedOnce) {
+TEST_F(Retention, ARequestDropsACheckpointOnce) {
   Create(Spec(3, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
@@ -141,7 +141,7 @@ TEST_F(Retention, OnRequestACheckpointIsDroppedOnce) {
 }
 
 // A fault recorded the checkpoint again although its files were gone.
-TEST_F(Retention, WhatWasDroppedAndIsSaidAgainStaysDropped) {
+TEST_F(Retention, ADroppedCheckpointThatIsSavedAgainStaysDropped) {
   SweepSpec spec = Spec(1, 0);
   spec.max_step = Step(6);
   Create(spec);
@@ -154,7 +154,7 @@ TEST_F(Retention, WhatWasDroppedAndIsSaidAgainStaysDropped) {
   EXPECT_THAT(Kept(0), IsEmpty());
 }
 
-TEST_F(Retention, OnRequestNothingIsDroppedThatIsNeeded) {
+TEST_F(Retention, ARequestDoesNotDropANeededCheckpoint) {
   Create(Spec(4, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
@@ -178,7 +178,7 @@ TEST_F(Retention, OnRequestNothingIsDroppedThatIsNeeded) {
   EXPECT_THAT(Kept(0), ElementsAre(4, 5, 7));
 }
 
-TEST_F(Retention, OnRequestThatOfATrialThatHasLeftIsDroppedByItsRecord) {
+TEST_F(Retention, ARequestDropsACheckpointOfAnEvictedTrialByItsRecord) {
   Create(Spec(1, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
@@ -191,7 +191,7 @@ TEST_F(Retention, OnRequestThatOfATrialThatHasLeftIsDroppedByItsRecord) {
   EXPECT_THAT(Refused(drop).message, HasSubstr("has changed since"));
 }
 
-TEST_F(Retention, WhatALiveAttemptResumedFromStays) {
+TEST_F(Retention, TheCheckpointThatALiveAttemptResumedFromIsKept) {
   Create(Spec(1, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
@@ -202,7 +202,7 @@ TEST_F(Retention, WhatALiveAttemptResumedFromStays) {
   EXPECT_THAT(Kept(0), ElementsAre(2));
 }
 
-TEST_F(Retention, ADonorsCheckpointStaysUntilTheCloneHasSavedItsOwn) {
+TEST_F(Retention, ADonorsCheckpointIsKeptUntilTheCloneSavesOne) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
@@ -221,7 +221,7 @@ TEST_F(Retention, ADonorsCheckpointStaysUntilTheCloneHasSavedItsOwn) {
 }
 
 // Otherwise the clone would start from it again and again.
-TEST_F(Retention, ACloneGoesOnFromItsOwnOnceTheFilesOfADonorThatHasLeftAreGone) {
+TEST_F(Retention, ACloneResumesFromItsOwnCheckpointIfTheDonorsIsGone) {
   Create(Spec(2, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
@@ -240,7 +240,7 @@ TEST_F(Retention, ACloneGoesOnFromItsOwnOnceTheFilesOfADonorThatHasLeftAreGone) 
   EXPECT_EQ(trial(1).live->resume->path, Path(1, 4));
 }
 
-TEST_F(Retention, WhatAnAttemptThatLeavesToBecomeACloneSaysAgainIsNoNewReport) {
+TEST_F(Retention, ReportsRepeatedBeforeACloneStartsAreNotNew) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
   Train(1, 8, 0.1, /*waits=*/true);  // clones trial 0, and must resume from step 4
@@ -248,7 +248,7 @@ TEST_F(Retention, WhatAnAttemptThatLeavesToBecomeACloneSaysAgainIsNoNewReport) {
   EXPECT_THAT(Report(1, 8, 0.1, /*waits=*/true), IsEmpty());
 }
 
-TEST_F(Retention, ADonorThatBeginsAnewKeepsWhatItsCloneGoesOnFrom) {
+TEST_F(Retention, ARestartedDonorKeepsTheCheckpointOfItsClone) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
@@ -264,7 +264,7 @@ TEST_F(Retention, ADonorThatBeginsAnewKeepsWhatItsCloneGoesOnFrom) {
   EXPECT_EQ(brain.state().removals.at("box").size(), 1u);
 }
 
-TEST_F(Retention, WhatADonorThatBeganAnewHasLeftToItsCloneIsDroppedOnceTheCloneHasItsOwn) {
+TEST_F(Retention, TheOldCheckpointOfARestartedDonorIsDroppedOnceTheCloneSavesOne) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
@@ -280,7 +280,7 @@ TEST_F(Retention, WhatADonorThatBeganAnewHasLeftToItsCloneIsDroppedOnceTheCloneH
   EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 4));
 }
 
-TEST_F(Retention, ThatOfTheSweepsBestResultIsDroppedAfterItsTrialBeganAnewOnceThereIsABetterOne) {
+TEST_F(Retention, TheBestCheckpointOfARestartedTrialIsDroppedOnceThereIsABetterOne) {
   Create(Spec(1, 1));
   Train(0, 1, 0.9);
   Do(KillTrial{Id(0)});
@@ -294,7 +294,7 @@ TEST_F(Retention, ThatOfTheSweepsBestResultIsDroppedAfterItsTrialBeganAnewOnceTh
   EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 1));
 }
 
-TEST_F(Retention, OfAnEarlierLifeOfATrialAPinnedCheckpointStaysUntilItIsLetGoAndIsNotGoneOnFrom) {
+TEST_F(Retention, APinnedCheckpointFromBeforeARestartIsKeptAndNotResumedFrom) {
   SweepSpec spec = Spec(1, 1);
   spec.stop.max_trials = 2;
   Create(spec);
@@ -323,7 +323,7 @@ TEST_F(Retention, OfAnEarlierLifeOfATrialAPinnedCheckpointStaysUntilItIsLetGoAnd
   EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 3));
 }
 
-TEST_F(Retention, APinnedCheckpointOfATrialThatHasEndedIsDroppedWhenItIsLetGo) {
+TEST_F(Retention, AnUnpinnedCheckpointOfAnEndedTrialIsDropped) {
   Create(Spec(1, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
@@ -336,7 +336,7 @@ TEST_F(Retention, APinnedCheckpointOfATrialThatHasEndedIsDroppedWhenItIsLetGo) {
   EXPECT_EQ(sweep().Find(TrialNumber(0)), nullptr);
 }
 
-TEST_F(Retention, AndSoItIsOnceItsSweepHasEnded) {
+TEST_F(Retention, AnUnpinnedCheckpointOfAnEndedSweepIsDropped) {
   SweepSpec spec = Spec(1, 0);
   spec.stop.max_trials = 2;
   Create(spec);
@@ -354,7 +354,7 @@ TEST_F(Retention, AndSoItIsOnceItsSweepHasEnded) {
   EXPECT_EQ(Find<CheckpointDropped>(Do(PinCheckpoint{pinned, false})), nullptr) << "once";
 }
 
-TEST_F(Retention, OfAStepThatWasTrainedTwiceOnlyTheBestAttemptsStays) {
+TEST_F(Retention, OfARepeatedStepOnlyTheBestAttemptsCheckpointIsKept) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
   Train(1, 8, 0.1, /*waits=*/true);  // clones trial 0
@@ -364,7 +364,7 @@ TEST_F(Retention, OfAStepThatWasTrainedTwiceOnlyTheBestAttemptsStays) {
   EXPECT_EQ(trial(1).checkpoints.front().attempt, 2u);
 }
 
-TEST_F(Retention, ADonorsCheckpointStaysUntilTheGangOfAKilledCloneIsGone) {
+TEST_F(Retention, ADonorsCheckpointIsKeptUntilTheGangOfAKilledCloneHasLeft) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
@@ -376,21 +376,21 @@ TEST_F(Retention, ADonorsCheckpointStaysUntilTheGangOfAKilledCloneIsGone) {
   EXPECT_THAT(Kept(0), ElementsAre(5));
 }
 
-TEST_F(Retention, ACloneIsNotMadeOfADonorWithoutACheckpoint) {
+TEST_F(Retention, ADonorWithoutACheckpointIsNotCloned) {
   Create(Spec(1, 0));
   Report(0, 4, 5);
   const auto events = Report(1, 4, 0.1, true);
   EXPECT_EQ(Find<TrialDecided>(events)->verdict.kind, VerdictKind::kContinue);
 }
 
-TEST_F(Retention, NorOfACheckpointWhoseReportHasNotComeAndMayNever) {
+TEST_F(Retention, ACheckpointWithoutItsReportIsNotCloned) {
   Create(Spec(1, 0));
   Save(0, 4);
   const auto events = Report(1, 4, 0.1, true);
   EXPECT_EQ(Find<TrialDecided>(events)->verdict.kind, VerdictKind::kContinue);
 }
 
-TEST_F(Retention, ATrialThatHasEndedLeavesMemory) {
+TEST_F(Retention, AnEndedTrialLeavesMemory) {
   Create(Spec(1, 1));
   Train(0, 1, 0.9);
   Train(0, 2, 0.1);
@@ -399,7 +399,7 @@ TEST_F(Retention, ATrialThatHasEndedLeavesMemory) {
   EXPECT_EQ(sweep().Count(TrialState::kCompleted), 1);
 }
 
-TEST_F(Retention, ATrialStaysInMemoryWhileItsCheckpointIsKeptOnlyForNow) {
+TEST_F(Retention, ATrialStaysInMemoryWhileItsCheckpointMayStillBeDropped) {
   Create(Spec(1, 0));
   Train(0, 1, 0.9);
   Train(0, 2, 0.1);

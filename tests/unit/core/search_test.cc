@@ -29,7 +29,7 @@ class SearchTest : public BrainTest {
   }
 };
 
-TEST_F(SearchTest, AnEnqueuedTrialShiftsNoProposal) {
+TEST_F(SearchTest, AnEnqueuedTrialDoesNotShiftProposals) {
   Create(SpecOf("counting"));
   Do(EnqueueTrial{id(), {{"x", int64_t{77}}}, ""});
   Finish(0);
@@ -51,7 +51,7 @@ TEST_F(SearchTest, ProposalsAreNumberedWithoutInitialPointsAndEnqueuedTrials) {
   EXPECT_EQ(created(1).proposal, ProposalNumber(0));
 }
 
-TEST_F(SearchTest, ATrialSaysWhereItsConfigurationComesFrom) {
+TEST_F(SearchTest, ATrialHasARationaleForItsConfiguration) {
   SweepSpec spec = SpecOf("counting");
   spec.initial_points = {Config{{"x", int64_t{500}}}};
   Create(spec);
@@ -67,7 +67,7 @@ TEST_F(SearchTest, ATrialSaysWhereItsConfigurationComesFrom) {
   EXPECT_EQ(Audited(), "");
 }
 
-TEST_F(SearchTest, TheAuditNamesARationaleThatIsNotTheSearchers) {
+TEST_F(SearchTest, TheAuditFindsARationaleThatIsNotTheSearchers) {
   Create(SpecOf("counting"));
   for (Event& event : log) {
     if (auto* created = std::get_if<TrialCreated>(&event.fact))
@@ -77,7 +77,7 @@ TEST_F(SearchTest, TheAuditNamesARationaleThatIsNotTheSearchers) {
                                    "counting says \"number 0\""));
 }
 
-TEST_F(SearchTest, TheAuditAsksForNoRationaleWhereTheLogHasNone) {
+TEST_F(SearchTest, TheAuditAcceptsALogWithoutRationales) {
   Create(SpecOf("counting"));
   for (Event& event : log) {
     if (auto* created = std::get_if<TrialCreated>(&event.fact)) created->rationale.reset();
@@ -85,7 +85,7 @@ TEST_F(SearchTest, TheAuditAsksForNoRationaleWhereTheLogHasNone) {
   EXPECT_EQ(Audited(), "");
 }
 
-TEST_F(SearchTest, ASearcherThatWaitsIsAskedAgainWhenItsSweepHasMoved) {
+TEST_F(SearchTest, AWaitingSearcherIsAskedAgainAfterAnEventOfItsSweep) {
   Join("large", {.cpus = 8});
   Create(SpecOf("pairs"));
   EXPECT_EQ(sweep().created, 2);
@@ -95,7 +95,7 @@ TEST_F(SearchTest, ASearcherThatWaitsIsAskedAgainWhenItsSweepHasMoved) {
   EXPECT_EQ(sweep().created, 4);
 }
 
-TEST_F(SearchTest, AWaitLeavesTheSlotsToTheNextSweep) {
+TEST_F(SearchTest, AWaitingSearcherLeavesTheSlotsToTheNextSweep) {
   Join("large", {.cpus = 8});
   const SweepId waits = Create(SpecOf("pairs"));
   const SweepId other = Create(SpecOf("counting"));
@@ -103,14 +103,14 @@ TEST_F(SearchTest, AWaitLeavesTheSlotsToTheNextSweep) {
   EXPECT_EQ(sweep(other).live.size(), 4u);
 }
 
-TEST_F(SearchTest, ASearcherThatWaitsForNothingIsExhaustedAndTheSweepSaysSo) {
+TEST_F(SearchTest, ASearcherThatWaitsForNothingEndsTheSweep) {
   Create(SpecOf("idle"));
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
   EXPECT_THAT(DescribeEnding().reason, HasSubstr("the searcher idle waits while nothing runs"));
   EXPECT_EQ(Audited(), "");
 }
 
-TEST_F(SearchTest, WhoeverAsksASearcherThatWaitsGetsNothingYet) {
+TEST_F(SearchTest, AnAskDuringAWaitOfTheSearcherGetsNothing) {
   SweepSpec spec = SpecOf("pairs");
   spec.program.command.clear();
   Create(spec);
@@ -122,7 +122,7 @@ TEST_F(SearchTest, WhoeverAsksASearcherThatWaitsGetsNothingYet) {
   EXPECT_NE(Find<TrialCreated>(Do(AskTrial{id(), "c"})), nullptr);
 }
 
-TEST_F(SearchTest, TheAuditNamesAProposalWithAnotherNumber) {
+TEST_F(SearchTest, TheAuditFindsAProposalWithAWrongNumber) {
   Create(SpecOf("counting"));
   for (Event& event : log) {
     if (auto* created = std::get_if<TrialCreated>(&event.fact))
@@ -131,7 +131,7 @@ TEST_F(SearchTest, TheAuditNamesAProposalWithAnotherNumber) {
   EXPECT_THAT(Audited(), HasSubstr("is recorded as proposal 5; the next one is 0"));
 }
 
-TEST_F(SearchTest, TheAuditNamesAnEndOfTheSearchThatIsNone) {
+TEST_F(SearchTest, TheAuditFindsAFalseEndOfTheSearch) {
   Create(SpecOf("counting"));
   log.push_back({EventSeq(log.size() + 1), Time{++now}, SearchExhausted{id()}});
   EXPECT_THAT(Audited(),
@@ -154,7 +154,7 @@ class ThinkingTest : public SearchTest {
   }
 };
 
-TEST_F(ThinkingTest, AFreeSlotBeginsAThoughtAndTheProposalStartsTheTrial) {
+TEST_F(ThinkingTest, AFreeSlotRequestsAProposalThatStartsTheTrial) {
   Create(SpecOf("thinker"));
   EXPECT_EQ(sweep().created, 0);
   ASSERT_EQ(brain.Thoughts().size(), 1u);
@@ -165,7 +165,7 @@ TEST_F(ThinkingTest, AFreeSlotBeginsAThoughtAndTheProposalStartsTheTrial) {
   EXPECT_EQ(Audited(), "");
 }
 
-TEST_F(ThinkingTest, ItsSearcherHasSeenTheLogUpToTheBeginningAndNoFurther) {
+TEST_F(ThinkingTest, TheSearcherSeesTheLogUpToTheRequestOnly) {
   Create(SpecOf("thinker"));
   Think();
   Report(0, 1, 0.9);
@@ -179,7 +179,7 @@ TEST_F(ThinkingTest, ItsSearcherHasSeenTheLogUpToTheBeginningAndNoFurther) {
   EXPECT_EQ(Audited(), "");
 }
 
-TEST_F(ThinkingTest, AProposalThatComesTwiceOrForAnotherPositionChangesNothing) {
+TEST_F(ThinkingTest, ARepeatedOrOutdatedProposalChangesNothing) {
   Create(SpecOf("thinker"));
   const Propose proposal = brain.Thoughts().front().Think();
   Propose other = proposal;
@@ -189,7 +189,7 @@ TEST_F(ThinkingTest, AProposalThatComesTwiceOrForAnotherPositionChangesNothing) 
   EXPECT_THAT(Do(proposal), ::testing::IsEmpty());
 }
 
-TEST_F(ThinkingTest, AThoughtThatDiedWithTheServerIsThoughtAgainTheSame) {
+TEST_F(ThinkingTest, AProposalIsComputedAgainAfterARestartOfTheServer) {
   Create(SpecOf("thinker"));
   Think();
   Report(0, 1, 0.9);
@@ -205,14 +205,14 @@ TEST_F(ThinkingTest, AThoughtThatDiedWithTheServerIsThoughtAgainTheSame) {
   }
 }
 
-TEST_F(ThinkingTest, OnlyThoughtsOfAfterAPositionAreNamed) {
+TEST_F(ThinkingTest, OnlyRequestsAfterAPositionAreListed) {
   Create(SpecOf("thinker"));
   const EventSeq position = brain.Thoughts().front().position;
   EXPECT_EQ(brain.Thoughts(EventSeq(position.value - 1)).size(), 1u);
   EXPECT_EQ(brain.Thoughts(position).size(), 0u);
 }
 
-TEST_F(ThinkingTest, AnExtensionEndsTheThoughtAndAnotherBegins) {
+TEST_F(ThinkingTest, AnExtensionReplacesThePendingRequest) {
   Create(SpecOf("thinker"));
   const Propose proposal = brain.Thoughts().front().Think();
   Do(ExtendSweep{.sweep = id(), .max_trials = 9});
@@ -230,14 +230,14 @@ TEST_F(ThinkingTest, AStoppedSweepEndsWithoutTheProposal) {
   EXPECT_THAT(Do(proposal), ::testing::IsEmpty());
 }
 
-TEST_F(ThinkingTest, ASweepDoesNotEndWhileAThoughtIsDue) {
+TEST_F(ThinkingTest, ASweepDoesNotEndWhileAProposalIsDue) {
   Create(SpecOf("thinker"));
   Think();
   Finish(0);
   EXPECT_EQ(StateOf(id()), SweepState::kRunning);
 }
 
-TEST_F(ThinkingTest, WhenItWaitsItIsAskedAgainAfterTheNextEvent) {
+TEST_F(ThinkingTest, AWaitingSearcherIsAskedAgainAfterTheNextEvent) {
   Join("large", {.cpus = 8});
   Create(SpecOf("thinking_pairs"));
   Think();
@@ -252,7 +252,7 @@ TEST_F(ThinkingTest, WhenItWaitsItIsAskedAgainAfterTheNextEvent) {
   EXPECT_EQ(Audited(), "");
 }
 
-TEST_F(ThinkingTest, SlotsStayReservedForAGangWhoseSearcherThinks) {
+TEST_F(ThinkingTest, SlotsStayReservedWhileAProposalIsDue) {
   SweepSpec small = SpecOf("counting");
   const SweepId first = Create(small);
   SweepSpec large = SpecOf("thinker");
@@ -272,7 +272,7 @@ TEST_F(ThinkingTest, SlotsStayReservedForAGangWhoseSearcherThinks) {
   EXPECT_EQ(brain.state().Find(second)->live.size(), 1u);
 }
 
-TEST_F(ThinkingTest, AnEnqueuedTrialThatUsesUpTheLimitLeavesTheProposalAside) {
+TEST_F(ThinkingTest, AnEnqueuedTrialThatReachesTheLimitDiscardsTheProposal) {
   SweepSpec spec = SpecOf("thinker");
   spec.stop.max_trials = 1;
   Create(spec);
@@ -284,7 +284,7 @@ TEST_F(ThinkingTest, AnEnqueuedTrialThatUsesUpTheLimitLeavesTheProposalAside) {
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
 }
 
-TEST_F(ThinkingTest, WhoeverAsksBeginsTheThoughtAndGetsTheTrialWhenAskingAgain) {
+TEST_F(ThinkingTest, ASecondAskGetsTheTrialThatTheFirstRequested) {
   SweepSpec spec = SpecOf("thinker");
   spec.program.command.clear();
   Create(spec);
@@ -294,7 +294,7 @@ TEST_F(ThinkingTest, WhoeverAsksBeginsTheThoughtAndGetsTheTrialWhenAskingAgain) 
   EXPECT_NE(Find<AttemptAssigned>(Do(AskTrial{id(), "a"})), nullptr);
 }
 
-TEST_F(ThinkingTest, TheAuditNamesAProposalThatIsNotWhatWasThought) {
+TEST_F(ThinkingTest, TheAuditFindsAProposalThatWasNotComputed) {
   Create(SpecOf("thinker"));
   Think();
   for (Event& event : log) {
@@ -306,7 +306,7 @@ TEST_F(ThinkingTest, TheAuditNamesAProposalThatIsNotWhatWasThought) {
 
 // ---- options that were added since --------------------------------------------------------------
 
-TEST_F(SearchTest, ALogFromBeforeAnOptionExistedReplaysAndItsAuditPasses) {
+TEST_F(SearchTest, ALogFromBeforeAnOptionExistedPassesReplayAndAudit) {
   Create(SpecOf("counting"));
   Algorithms later = testing::ToyAlgorithms();
   Entry<Searcher> entry = *later.FindSearcher("counting");
@@ -325,7 +325,7 @@ TEST_F(SearchTest, ALogFromBeforeAnOptionExistedReplaysAndItsAuditPasses) {
   EXPECT_EQ(AuditedBy(grown), "");
 }
 
-TEST_F(SearchTest, ARequiredOptionThatAStoredSpecLacksIsNamed) {
+TEST_F(SearchTest, AMissingRequiredOptionOfAStoredSpecIsNamed) {
   Create(SpecOf("counting"));
   Algorithms grown;
   Entry<Searcher> entry = *testing::ToyAlgorithms().FindSearcher("counting");

@@ -50,7 +50,7 @@ class SharedStateOfSweeps : public BrainTest {
   }
 };
 
-TEST_F(SharedStateOfSweeps, EpochsLuckAndTheReservationStay) {
+TEST_F(SharedStateOfSweeps, EpochsRandomStateAndTheReservationStay) {
   Join("gpus", {.gpus = 3});
   const SweepId other = Create(Gangs(1));
   const SweepId gone = Create(Gangs(1, 2));
@@ -85,7 +85,7 @@ TEST_F(SharedStateOfSweeps, TheNumberOfTheNewestSweepIsNotUsedAgain) {
   EXPECT_EQ(Create(testing::ToySpec()), SweepId(gone.value + 1));
 }
 
-TEST_F(SharedStateOfSweeps, WhatWasForgottenBecauseOfThemStaysForgotten) {
+TEST_F(SharedStateOfSweeps, EarlierForgottenSweepsStayForgotten) {
   SweepSpec spec = testing::ToySpec();
   spec.stop.max_trials = 1;
   const auto run = [&](const std::string& key) {
@@ -120,7 +120,7 @@ TEST_F(SharedStateOfSweeps, ARepeatedCreationOfADeletedSweepCreatesNothing) {
   EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
 }
 
-TEST_F(SharedStateOfSweeps, AnotherIdentityOfTheLogStays) {
+TEST_F(SharedStateOfSweeps, ANewIdentityOfTheLogStays) {
   Join("gpus", {.gpus = 1});
   Do(IdentifyLog{LogIdentity(0), LogIdentity(7), ""});
   const SweepId gone = Create(Gangs(1));
@@ -130,7 +130,7 @@ TEST_F(SharedStateOfSweeps, AnotherIdentityOfTheLogStays) {
   EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
 }
 
-TEST_F(SharedStateOfSweeps, ChangesOfRecordsStayKnownAsFarBack) {
+TEST_F(SharedStateOfSweeps, ChangesOfRecordsStayKnown) {
   SweepSpec spec = testing::ToySpec();
   spec.stop.max_trials = 1;
   const auto run = [&] {

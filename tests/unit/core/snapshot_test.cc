@@ -37,20 +37,20 @@ class Snapshot : public BrainTest {
   }
 };
 
-TEST_F(Snapshot, IsTheStateThatTheLogGives) {
+TEST_F(Snapshot, EqualsTheStateOfAReplay) {
   Brain replayed(algorithms, [](const std::string&) { return true; });
   for (const Event& event : log) replayed.Replay(event);
   EXPECT_EQ(SaveState(replayed.state()), SaveState(brain.state()));
 }
 
-TEST_F(Snapshot, ReadsBackAsItWas) {
+TEST_F(Snapshot, RoundTrips) {
   const std::string bytes = SaveState(brain.state());
   State state(algorithms);
   ASSERT_TRUE(LoadState(bytes, state).ok());
   EXPECT_EQ(SaveState(state), bytes);
 }
 
-TEST_F(Snapshot, DecidesAsTheBrainThatItWasTakenOf) {
+TEST_F(Snapshot, DecidesLikeTheOriginalBrain) {
   Brain again(algorithms, [](const std::string&) { return true; });
   ASSERT_TRUE(again.Load(SaveState(brain.state())).ok());
   const size_t before = log.size();
@@ -60,7 +60,7 @@ TEST_F(Snapshot, DecidesAsTheBrainThatItWasTakenOf) {
   EXPECT_EQ(SaveState(again.state()), SaveState(brain.state()));
 }
 
-TEST_F(Snapshot, OneThatWasCutOrAlteredIsRefused) {
+TEST_F(Snapshot, ACutOrAlteredOneIsRefused) {
   const std::string bytes = SaveState(brain.state());
   for (size_t size = 0; size < bytes.size(); size += 7) {
     State state(algorithms);
@@ -83,7 +83,7 @@ TEST_F(Audit, FindsNothingInAnHonestLog) {
   EXPECT_GE(auditor.verdicts(), 3);
 }
 
-TEST_F(Audit, NamesAProposalThatTheSearcherDidNotMake) {
+TEST_F(Audit, FindsAProposalThatTheSearcherDidNotMake) {
   Auditor auditor(algorithms);
   std::optional<std::string> fault;
   for (Event event : log) {
@@ -113,7 +113,7 @@ TEST_F(Audit, SurvivesALogWithAnyOfItsEventsMissing) {
   EXPECT_GT(noticed, std::ssize(log) / 3);
 }
 
-TEST_F(Audit, NamesAVerdictThatTheSchedulerDidNotGive) {
+TEST_F(Audit, FindsAVerdictThatTheSchedulerDidNotGive) {
   Auditor auditor(algorithms);
   std::optional<std::string> fault;
   for (Event event : log) {

@@ -56,7 +56,7 @@ class Spanning : public BrainTest {
   }
 };
 
-TEST_F(Spanning, AGangTooLargeForOneIsPlacedOverSeveral) {
+TEST_F(Spanning, AGangTooLargeForOneExecutorSpansSeveral) {
   Create(Wide());
   const auto& ranks = trial(0).live->ranks;
   ASSERT_EQ(ranks.size(), 4u);
@@ -69,7 +69,7 @@ TEST_F(Spanning, AGangTooLargeForOneIsPlacedOverSeveral) {
   EXPECT_THAT(ShouldRun("b"), ElementsAre("s1/0.1"));
 }
 
-TEST_F(Spanning, ThePartThatHasEndedFreesItsOwnSlotsOnly) {
+TEST_F(Spanning, AnEndedPartFreesOnlyItsSlots) {
   Create(Wide());
   const auto events = EndPart("b", Outcome::kFinished);
   ASSERT_NE(Find<AttemptPartEnded>(events), nullptr);
@@ -84,7 +84,7 @@ TEST_F(Spanning, ThePartThatHasEndedFreesItsOwnSlotsOnly) {
   EXPECT_EQ(StateOf(0), TrialState::kCompleted);
 }
 
-TEST_F(Spanning, TheFirstFailureIsTheAttemptsAndTheOtherPartsAreTornDown) {
+TEST_F(Spanning, TheFirstFailureEndsTheAttemptAndTheOtherParts) {
   Create(Wide());
   EndPart("b", Outcome::kFailed, "it broke");
   EXPECT_THAT(Unwanted("a"), ElementsAre("s1/0.1"));
@@ -99,7 +99,7 @@ TEST_F(Spanning, TheFirstFailureIsTheAttemptsAndTheOtherPartsAreTornDown) {
   EXPECT_EQ(trial(0).failures, 1);
 }
 
-TEST_F(Spanning, AVictimThatSpeaksFirstIsNotBlamedWhereAnotherIsTheCause) {
+TEST_F(Spanning, AVictimThatReportsFirstIsNotBlamed) {
   Create(Wide());
   LosesPeer("a");
   EXPECT_THAT(Unwanted("b"), ElementsAre("s1/0.1")) << "the gang falls all the same";
@@ -108,7 +108,7 @@ TEST_F(Spanning, AVictimThatSpeaksFirstIsNotBlamedWhereAnotherIsTheCause) {
   EXPECT_FALSE(Find<AttemptEnded>(events)->failure.lost_peer);
 }
 
-TEST_F(Spanning, AVictimIsBlamedWhereNobodyElseIs) {
+TEST_F(Spanning, AVictimIsBlamedIfThereIsNoOtherCause) {
   Create(Wide());
   LosesPeer("a");
   const auto events = EndPart("b", Outcome::kKilled);
@@ -116,7 +116,7 @@ TEST_F(Spanning, AVictimIsBlamedWhereNobodyElseIs) {
   EXPECT_EQ(trial(0).failures, 1);
 }
 
-TEST_F(Spanning, VictimsOfALostExecutorCostNoRestart) {
+TEST_F(Spanning, VictimsOfALostExecutorAreNotCharged) {
   Create(Wide());
   LosesPeer("a");
   const auto events = Lose("b");
@@ -125,7 +125,7 @@ TEST_F(Spanning, VictimsOfALostExecutorCostNoRestart) {
   EXPECT_EQ(trial(0).failures, 0);
 }
 
-TEST_F(Spanning, WhereTheyMeetIsKnownToTheGangAndSaidOnce) {
+TEST_F(Spanning, TheRendezvousIsLoggedOnce) {
   Create(Wide());
   const RendezvousOpened opened{.rendezvous = {"10.0.0.3", 4000, "10.0.0.3", 4001}};
   EXPECT_TRUE(Tell(0, opened, "b").empty()) << "rank 0 is on a";
@@ -140,7 +140,7 @@ TEST_F(Spanning, WhereTheyMeetIsKnownToTheGangAndSaidOnce) {
   EXPECT_EQ(trial(0).live->rendezvous, std::nullopt) << "the next attempt meets elsewhere";
 }
 
-TEST_F(Spanning, WhatLeavesBehindRankZeroThatWasToldToLeaveHasNotFailed) {
+TEST_F(Spanning, PartsThatLeaveAfterRankZeroWasToldToLeaveHaveNotFailed) {
   SweepSpec spec = Wide();
   spec.max_step = Step(1);
   spec.program.report_pattern = "(?P<score>.*)";
@@ -154,7 +154,7 @@ TEST_F(Spanning, WhatLeavesBehindRankZeroThatWasToldToLeaveHasNotFailed) {
   EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kFinished);
 }
 
-TEST_F(Spanning, NeitherHasWhatLeavesBeforeItsEndIsHeardOf) {
+TEST_F(Spanning, PartsThatLeaveBeforeTheEndOfRankZeroIsKnownHaveNotFailed) {
   SweepSpec spec = Wide();
   spec.max_step = Step(1);
   Create(spec);
@@ -165,7 +165,7 @@ TEST_F(Spanning, NeitherHasWhatLeavesBeforeItsEndIsHeardOf) {
   EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kFinished);
 }
 
-TEST_F(Spanning, AnExecutorThatIsStoppedCostsNoRestart) {
+TEST_F(Spanning, TheStopOfAnExecutorIsNotChargedAsARestart) {
   SweepSpec spec = Wide();
   spec.failure.max_restarts = 0;
   Create(spec);
@@ -182,7 +182,7 @@ TEST_F(Spanning, AnExecutorThatIsStoppedCostsNoRestart) {
   EXPECT_TRUE(trial(0).live);
 }
 
-TEST_F(Spanning, ATrialGoesOnWithRankZeroWhereItsCheckpointLies) {
+TEST_F(Spanning, RankZeroResumesOnTheExecutorWithTheCheckpoint) {
   JoinSpanning("a", {.cpus = 2}, "folder-a");
   JoinSpanning("b", {.cpus = 2}, "folder-b");
   Create(Wide());
@@ -199,7 +199,7 @@ TEST_F(Spanning, ATrialGoesOnWithRankZeroWhereItsCheckpointLies) {
   EXPECT_EQ(trial(0).live->ranks[2].executor, "b");
 }
 
-TEST_F(Spanning, ALostExecutorFreesNothingElsewhereAndCostsNoRestart) {
+TEST_F(Spanning, ALostExecutorKeepsOtherSlotsAndIsNotCharged) {
   Create(Wide());
   EXPECT_EQ(Find<TrialRequeued>(Lose("b")), nullptr) << "its rest still runs on a";
   EXPECT_EQ(Free("a"), 0);
@@ -210,7 +210,7 @@ TEST_F(Spanning, ALostExecutorFreesNothingElsewhereAndCostsNoRestart) {
   EXPECT_EQ(trial(0).failures, 0);
 }
 
-TEST_F(Spanning, AGangThatHasFallenReportsNothingNew) {
+TEST_F(Spanning, AFailedGangReportsNothingNew) {
   Create(Wide());
   Tell(0, TrialReported{.report = {Step(1), {{"score", 1.0}}}}, "a");
   EXPECT_EQ(trial(0).last_step, Step(1));
@@ -240,7 +240,7 @@ TEST_F(Spanning, AKilledGangEndsWithItsLastPart) {
   EXPECT_EQ(DescribeEnding().state, SweepState::kCompleted);
 }
 
-TEST_F(Spanning, EnoughExecutorsAreReservedForAGangThatSpans) {
+TEST_F(Spanning, EnoughExecutorsAreReservedForASpanningGang) {
   SweepSpec small = testing::ToySpec();
   small.gang = {.workers = 1, .per_worker = {.cpus = 1}};
   small.stop.max_trials = 0;
@@ -269,7 +269,7 @@ TEST_F(Spanning, EnoughExecutorsAreReservedForAGangThatSpans) {
   EXPECT_FALSE(brain.state().reservation);
 }
 
-TEST_F(Spanning, AStateWithPartsThatHaveEndedIsSavedAndLoaded) {
+TEST_F(Spanning, ASnapshotKeepsEndedParts) {
   Create(Wide());
   EndPart("b", Outcome::kFailed, "it broke");
   const std::string saved = SaveState(brain.state());

@@ -20,7 +20,7 @@ class Stoppers : public BrainTest {
   }
 };
 
-TEST_F(Stoppers, AReachedTargetLetsEveryTrialLeaveAtItsNextReport) {
+TEST_F(Stoppers, AReachedTargetEndsEveryTrialAtItsNextReport) {
   Create(Spec({.targets = {0.9}}));
   const auto events = Report(0, 1, 0.95);
   ASSERT_NE(Find<SweepStopping>(events), nullptr);
@@ -46,13 +46,13 @@ TEST_F(Stoppers, TheReasonNamesTheFirstReportThatReachedTheTarget) {
   EXPECT_THAT(Find<SweepStopping>(events)->reason, HasSubstr("reported score 0.91 at step 1"));
 }
 
-TEST_F(Stoppers, NotANumberReachesNoTarget) {
+TEST_F(Stoppers, NanReachesNoTarget) {
   Create(Spec({.targets = {0.9}}));
   EXPECT_EQ(Find<SweepStopping>(Report(0, 1, std::numeric_limits<double>::quiet_NaN())), nullptr);
   EXPECT_EQ(Find<SweepStopping>(Report(0, 2, std::numeric_limits<double>::infinity())), nullptr);
 }
 
-TEST_F(Stoppers, TheTimeOfASweepRunsOnlyWhileItIsNotPaused) {
+TEST_F(Stoppers, TheTimeOfASweepStopsWhileItIsPaused) {
   Create(Spec({.max_time = Seconds(60)}));
   Wait(20);
   Do(PauseSweep{id()});
@@ -65,7 +65,7 @@ TEST_F(Stoppers, TheTimeOfASweepRunsOnlyWhileItIsNotPaused) {
   EXPECT_THAT(Find<SweepStopping>(events)->reason, HasSubstr("stop.max_time of 60 s is used up"));
 }
 
-TEST_F(Stoppers, GpuHoursAreCountedWhileGangsHoldThem) {
+TEST_F(Stoppers, GpuHoursAreCountedWhileGangsHoldGpus) {
   SweepSpec spec = Spec({.max_gpu_hours = 1});
   spec.gang = {.workers = 2, .per_worker = {.cpus = 0, .gpus = 1}};
   Join("gpus", {.gpus = 2});
@@ -89,7 +89,7 @@ TEST_F(Stoppers, AShareOfAGpuCountsAsOne) {
   EXPECT_NEAR(static_cast<double>(brain.Due(Time{now})->us - now), 3600e6, 20);
 }
 
-TEST_F(Stoppers, ASweepEndsWhenItsTrialsBringNothingBetter) {
+TEST_F(Stoppers, ASweepEndsWhenItsTrialsStopImproving) {
   Create(Spec({.patience = 2}));
   Report(0, 1, 2);
   Finish(0);
@@ -115,13 +115,13 @@ TEST_F(Stoppers, ATrialThatDoesNotImproveStops) {
   EXPECT_THAT(Find<TrialEnded>(events)->reason, HasSubstr("has not improved for 2 reports"));
 }
 
-TEST_F(Stoppers, AWaitingReportIsStoppedAtOnce) {
+TEST_F(Stoppers, ATrialWithAWaitingReportStopsAtOnce) {
   Create(Spec({.trial_patience = 1}));
   Report(0, 3, 2);
   EXPECT_EQ(Find<TrialDecided>(Report(0, 4, 1))->verdict.kind, VerdictKind::kStop);
 }
 
-TEST_F(Stoppers, ALimitOfTheTrialGoesBeforeACloneOfAnother) {
+TEST_F(Stoppers, ALimitOfTheTrialHasPrecedenceOverACloneVerdict) {
   Create(Spec({.trial_patience = 1}));
   Save(0, 4);
   Report(0, 4, 5);
@@ -129,7 +129,7 @@ TEST_F(Stoppers, ALimitOfTheTrialGoesBeforeACloneOfAnother) {
   EXPECT_EQ(Find<TrialDecided>(Report(1, 4, 0.1))->verdict.kind, VerdictKind::kStop);
 }
 
-TEST_F(Stoppers, TheTrainingTimeOfATrialGoesOnOverItsAttempts) {
+TEST_F(Stoppers, TheTrainingTimeOfATrialAddsUpOverItsAttempts) {
   Create(Spec({.max_trial_time = Seconds(10)}));
   Tell(0, TrialReported{.report = {Step(1), {{"score", 2.0}}, Seconds(6)}});
   Fail(0);
@@ -140,7 +140,7 @@ TEST_F(Stoppers, TheTrainingTimeOfATrialGoesOnOverItsAttempts) {
   EXPECT_THAT(trial(0).yield_verdict->reason.text, HasSubstr("it has trained for 10 s"));
 }
 
-TEST_F(Stoppers, ATrialThatAPersonAskedForIsSparedByTheSweepsLimits) {
+TEST_F(Stoppers, ATrialRequestedByAUserIsExemptFromTheSweepsLimits) {
   Create(Spec({.targets = {0.9}}));
   Do(EnqueueTrial{.sweep = id(), .config = {{"x", int64_t{5}}}});
   Finish(0);

@@ -32,7 +32,7 @@ TEST_F(TrialRequests, AnEnqueuedConfigurationComesBeforeFurtherProposals) {
   EXPECT_EQ(trial(1).state, TrialState::kRunning);
 }
 
-TEST_F(TrialRequests, AnEnqueuedTrialTakesNoInitialPointsPlace) {
+TEST_F(TrialRequests, AnEnqueuedTrialReplacesNoInitialPoint) {
   SweepSpec spec = testing::ToySpec();
   spec.max_concurrent_trials = 1;
   spec.initial_points = {Config{{"x", int64_t{77}}}, Config{{"x", int64_t{78}}}};
@@ -50,14 +50,14 @@ TEST_F(TrialRequests, AnEnqueuedConfigurationMustLieInTheSpace) {
   EXPECT_THAT(error.message, HasSubstr("x"));
 }
 
-TEST_F(TrialRequests, TheSameKeyEnqueuesOnce) {
+TEST_F(TrialRequests, ARepeatedKeyEnqueuesOnce) {
   Create(testing::ToySpec());
   const EnqueueTrial request{id(), {{"x", int64_t{5}}}, "key"};
   Do(request);
   EXPECT_THAT(Do(request), IsEmpty());
 }
 
-TEST_F(TrialRequests, AKilledTrialMakesRoomForTheNext) {
+TEST_F(TrialRequests, AKilledTrialFreesItsSlotsForTheNext) {
   Create(testing::ToySpec());
   Do(KillTrial{Id(0)});
   EXPECT_FALSE(ShouldRun(trial(0)));
@@ -67,7 +67,7 @@ TEST_F(TrialRequests, AKilledTrialMakesRoomForTheNext) {
   EXPECT_EQ(Refused(KillTrial{Id(99)}).code, ErrorCode::kNotFound);
 }
 
-TEST_F(TrialRequests, AFailedTrialIsTriedAgainWithItsRestartsCountedAnew) {
+TEST_F(TrialRequests, ARetryResetsTheRestartsOfAFailedTrial) {
   SweepSpec spec = OneTrial();
   spec.failure.max_restarts = 0;
   Create(spec);
@@ -88,7 +88,7 @@ TEST_F(TrialRequests, AFailedTrialIsTriedAgainWithItsRestartsCountedAnew) {
 }
 
 // Otherwise its history would lack a report.
-TEST_F(TrialRequests, ATrialThatIsTriedAgainGoesOnFromNoCheckpointWhoseReportNeverCame) {
+TEST_F(TrialRequests, ARetriedTrialSkipsACheckpointWithoutItsReport) {
   Create(testing::ToySpec());
   SaveAndReport(0, 1);
   Save(0, 2);
@@ -103,7 +103,7 @@ TEST_F(TrialRequests, ATrialThatIsTriedAgainGoesOnFromNoCheckpointWhoseReportNev
   EXPECT_EQ(trial(0).NewestCheckpoint()->ref.step, Step(1));
 }
 
-TEST_F(TrialRequests, ATrialOfAStoppedSweepRunsAloneAndTheSweepIsStoppedAgain) {
+TEST_F(TrialRequests, ATrialRetriedInAStoppedSweepRunsAlone) {
   Create(testing::ToySpec());
   Do(StopSweep{id()});
   Report(0, 2, 0.1);
@@ -119,7 +119,7 @@ TEST_F(TrialRequests, ATrialOfAStoppedSweepRunsAloneAndTheSweepIsStoppedAgain) {
   EXPECT_EQ(StateOf(id()), SweepState::kStopped);
 }
 
-TEST_F(TrialRequests, ATrialStartedAnewLosesItsCheckpointsButForPinnedOnes) {
+TEST_F(TrialRequests, ARestartedTrialKeepsOnlyPinnedCheckpoints) {
   Create(OneTrial());
   Report(0, 6, 0.9);
   Finish(0);
@@ -134,7 +134,7 @@ TEST_F(TrialRequests, ATrialStartedAnewLosesItsCheckpointsButForPinnedOnes) {
   EXPECT_NE(Find<TrialReported>(Report(0, 1, 0.9)), nullptr);
 }
 
-TEST_F(TrialRequests, ARecordThatIsOutOfDateIsRefused) {
+TEST_F(TrialRequests, AnOutdatedRecordIsRefused) {
   Create(OneTrial());
   Report(0, 2, 0.1);
   const TrialRecord early = RecordOf(0, Step(2));
@@ -156,7 +156,7 @@ TEST_F(TrialRequests, ARecordOlderThanAllKnownChangesIsRefused) {
   EXPECT_EQ(Refused(ReopenTrial{early}).code, ErrorCode::kConflict);
 }
 
-TEST_F(TrialRequests, ATrialThatGoesOnIsNotJudgedBeforeItsNewLastStep) {
+TEST_F(TrialRequests, AnExtendedTrialIsNotJudgedBeforeItsNewLastStep) {
   Create(OneTrial());
   Report(0, 2, 0.1);
   Finish(0);
@@ -168,7 +168,7 @@ TEST_F(TrialRequests, ATrialThatGoesOnIsNotJudgedBeforeItsNewLastStep) {
   EXPECT_EQ(trial(0).state, TrialState::kCompleted);
 }
 
-TEST_F(TrialRequests, AskingForTheImpossibleIsRefusedWithTheReason) {
+TEST_F(TrialRequests, ImpossibleRequestsAreRefusedWithAReason) {
   Create(OneTrial());
   EXPECT_THAT(Refused(ReopenTrial{.record = {.id = Id(0)}}).message, HasSubstr("it is running"));
   Report(0, 6, 0.9);
@@ -183,7 +183,7 @@ TEST_F(TrialRequests, AskingForTheImpossibleIsRefusedWithTheReason) {
   EXPECT_EQ(Refused(ReopenTrial{.record = {.id = Id(7)}}).code, ErrorCode::kNotFound);
 }
 
-TEST_F(TrialRequests, WhoAsksGetsTheNextTrialWithoutSlots) {
+TEST_F(TrialRequests, AnAskGetsTheNextTrialWithoutSlots) {
   Create(External());
   EXPECT_EQ(sweep().created, 0);
   const auto events = Do(AskTrial{id(), "key"});
@@ -194,7 +194,7 @@ TEST_F(TrialRequests, WhoAsksGetsTheNextTrialWithoutSlots) {
   EXPECT_EQ(sweep().by_key.at("key"), TrialNumber(0));
 }
 
-TEST_F(TrialRequests, WhatIsToldIsJudgedAndEndsTheAttemptAtOnce) {
+TEST_F(TrialRequests, AToldReportIsJudgedAndEndsTheAttemptAtOnce) {
   Create(External());
   Do(AskTrial{id(), ""});
   EXPECT_EQ(Find<TrialDecided>(Report(0, 1, 0.1))->verdict.kind, VerdictKind::kContinue);
@@ -204,7 +204,7 @@ TEST_F(TrialRequests, WhatIsToldIsJudgedAndEndsTheAttemptAtOnce) {
   EXPECT_EQ(StateOf(0), TrialState::kStopped);
 }
 
-TEST_F(TrialRequests, AToldSweepEndsWhenItsTrialsHave) {
+TEST_F(TrialRequests, AnAskTellSweepEndsWithItsTrials) {
   SweepSpec spec = External();
   spec.stop.max_trials = 1;
   Create(spec);
@@ -214,7 +214,7 @@ TEST_F(TrialRequests, AToldSweepEndsWhenItsTrialsHave) {
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
 }
 
-TEST_F(TrialRequests, AToldFailureIsAskedForAgainAfterItsBackoff) {
+TEST_F(TrialRequests, ATrialThatWasToldToHaveFailedIsOfferedAfterItsBackoff) {
   SweepSpec spec = External();
   spec.failure.backoff = Seconds(10);
   spec.stop.max_trials = 1;
@@ -226,7 +226,7 @@ TEST_F(TrialRequests, AToldFailureIsAskedForAgainAfterItsBackoff) {
   EXPECT_EQ(Find<AttemptAssigned>(Do(AskTrial{id(), ""}))->attempt.number, 2u);
 }
 
-TEST_F(TrialRequests, ATrialWhoseAskerIsGoneWaitsForAnotherWithoutACharge) {
+TEST_F(TrialRequests, ATrialWhoseLeaseExpiresIsOfferedAgainWithoutACharge) {
   Create(External());
   Do(AskTrial{id(), "", Seconds(60)});
   Report(0, 1, 0.1);  // renews the lease
@@ -239,7 +239,7 @@ TEST_F(TrialRequests, ATrialWhoseAskerIsGoneWaitsForAnotherWithoutACharge) {
   EXPECT_EQ(Find<AttemptAssigned>(Do(AskTrial{id(), ""}))->attempt.number, 2u);
 }
 
-TEST_F(TrialRequests, AHeartbeatRenewsALeaseThatHasBeenUsed) {
+TEST_F(TrialRequests, AHeartbeatRenewsALease) {
   Create(External());
   Do(AskTrial{id(), "", Seconds(60)});
   EXPECT_THAT(Tell(0, AttemptRenewed{}), IsEmpty());  // the log need not know
@@ -249,14 +249,14 @@ TEST_F(TrialRequests, AHeartbeatRenewsALeaseThatHasBeenUsed) {
   EXPECT_NE(Find<AttemptEnded>(Wait(2)), nullptr);
 }
 
-TEST_F(TrialRequests, AnAskThatNamesNoLeaseHasOneOfAnHour) {
+TEST_F(TrialRequests, AnAskWithoutALeaseGetsAnHour) {
   Create(External());
   Do(AskTrial{id(), ""});
   EXPECT_THAT(Wait(kAskedLease.value - 1), IsEmpty());
   EXPECT_NE(Find<AttemptEnded>(Wait(2)), nullptr);
 }
 
-TEST_F(TrialRequests, AnAskedTrialThatIsLostWhileItsSweepIsPausedGoesOnAfterwards) {
+TEST_F(TrialRequests, ATrialLostWhileItsSweepIsPausedIsOfferedAfterTheResume) {
   Create(External());
   Do(AskTrial{id(), "", Seconds(60)});
   Do(PauseSweep{id()});
@@ -282,7 +282,7 @@ TEST_F(TrialRequests, AskingIsLimitedLikeRunning) {
   EXPECT_NE(Find<TrialCreated>(Do(AskTrial{id(), ""})), nullptr);
 }
 
-TEST_F(TrialRequests, AnAskAfterAnAttemptComesOnceThatIsOver) {
+TEST_F(TrialRequests, AnAskWaitsForTheEndOfAnAttempt) {
   Create(External());
   Do(AskTrial{id(), ""});
   const AskTrial next{.sweep = id(), .after = trial(0).live->id};

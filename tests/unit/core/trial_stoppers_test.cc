@@ -43,7 +43,7 @@ class TrialStoppers : public BrainTest {
   Verdict last;
 };
 
-TEST_F(TrialStoppers, AGainBelowMinDeltaIsNone) {
+TEST_F(TrialStoppers, AGainBelowMinDeltaDoesNotCount) {
   Create(Spec({.plateau = Resting({.patience = 3, .min_delta = 0.1})}));
   EXPECT_EQ(StoppedAt({0.5, 0.61, 0.64, 0.67, 0.7, 0.9}), 5);
   EXPECT_EQ(last.reason.rule, "plateau");
@@ -59,18 +59,18 @@ TEST_F(TrialStoppers, SmallGainsAddUp) {
   EXPECT_EQ(StoppedAt({0.5, 0.56, 0.62, 0.68, 0.74, 0.8, 0.86}), 0);
 }
 
-TEST_F(TrialStoppers, NoTrialRestsBeforeTheGracePeriod) {
+TEST_F(TrialStoppers, NoTrialStopsBeforeTheGracePeriod) {
   Create(Spec({.plateau = Resting({.patience = 2, .grace_period = Step(6)})}));
   EXPECT_EQ(StoppedAt({0.5, 0.5, 0.5, 0.5, 0.5, 0.5}), 6);
 }
 
-TEST_F(TrialStoppers, NotANumberIsNoGain) {
+TEST_F(TrialStoppers, NanIsNotAGain) {
   Create(Spec({.plateau = Resting({.patience = 2})}));
   EXPECT_EQ(StoppedAt({kNaN, kNaN}), 2);
   EXPECT_THAT(last.reason.text, HasSubstr("has not improved for 2 reports (stop.plateau)"));
 }
 
-TEST_F(TrialStoppers, ValuesThatHardlyDeviateAreAPlateauThoughTheyImprove) {
+TEST_F(TrialStoppers, ImprovingValuesWithASmallDeviationAreAPlateau) {
   Create(Spec({.plateau = Resting({.patience = 4, .std = 0.02})}));
   EXPECT_EQ(StoppedAt({0.1, 0.3, 0.5, 0.51, 0.52, 0.53, 0.9}), 6);
   EXPECT_EQ(last.reason.text,
@@ -78,7 +78,7 @@ TEST_F(TrialStoppers, ValuesThatHardlyDeviateAreAPlateauThoughTheyImprove) {
             "0.515, and stop.plateau.std is 0.02");
 }
 
-TEST_F(TrialStoppers, AmongValuesThatAreNotFiniteThereIsNoDeviation) {
+TEST_F(TrialStoppers, NonFiniteValuesHaveNoDeviation) {
   Create(Spec({.plateau = Resting({.patience = 2, .std = 1})}));
   EXPECT_EQ(StoppedAt({kInf, kInf, kNaN, 0.5, kNaN, 0.5, 0.5}), 7);
 }
@@ -93,7 +93,7 @@ TEST_F(TrialStoppers, AThresholdIsReachedFromEitherSide) {
               HasSubstr("score 0.95 is at least 0.9"));
 }
 
-TEST_F(TrialStoppers, InfinityReachesAThresholdAndNotANumberNone) {
+TEST_F(TrialStoppers, InfinityReachesAThresholdAndNanDoesNot) {
   Create(Spec({.thresholds = {{.metric = "score", .at_least = 0.9, .at_most = 0.1}}}));
   EXPECT_EQ(StoppedAt({kNaN, 0.5, kInf}), 3);
 }
@@ -103,7 +103,7 @@ TEST_F(TrialStoppers, AThresholdWaitsForItsGracePeriod) {
   EXPECT_EQ(StoppedAt({0.05, 0.05, 0.05}), 3);
 }
 
-TEST_F(TrialStoppers, AReportThatDoesNotWaitLetsTheTrialYield) {
+TEST_F(TrialStoppers, AReportWithoutAWaitMakesTheTrialYield) {
   Create(Spec({.thresholds = {{.metric = "score", .at_least = 0.9}}}));
   Report(0, 1, 0.95);
   ASSERT_TRUE(trial(0).yield_verdict);
@@ -111,7 +111,7 @@ TEST_F(TrialStoppers, AReportThatDoesNotWaitLetsTheTrialYield) {
   EXPECT_EQ(StateOf(0), TrialState::kStopped);
 }
 
-TEST_F(TrialStoppers, ATrialThatIsToGoOnFurtherIsSpared) {
+TEST_F(TrialStoppers, AnExtendedTrialIsExempt) {
   SweepSpec spec = Spec({.max_trials = 1, .thresholds = {{.metric = "score", .at_least = 0.9}}});
   Create(spec);
   EXPECT_EQ(StoppedAt({0.95}), 1);
@@ -120,7 +120,7 @@ TEST_F(TrialStoppers, ATrialThatIsToGoOnFurtherIsSpared) {
   EXPECT_EQ(Judged(2, 0.97).kind, VerdictKind::kContinue);
 }
 
-TEST_F(TrialStoppers, ATrialThatIsTriedAgainHasItsPatienceAgain) {
+TEST_F(TrialStoppers, ARetryResetsThePatience) {
   Create(Spec({.max_trials = 1, .plateau = Resting({.patience = 2})}));
   EXPECT_EQ(StoppedAt({0.5, 0.5, 0.5}), 3);
   Finish(0);
@@ -130,14 +130,14 @@ TEST_F(TrialStoppers, ATrialThatIsTriedAgainHasItsPatienceAgain) {
   EXPECT_EQ(Judged(6, 0.5).kind, VerdictKind::kStop);
 }
 
-TEST_F(TrialStoppers, AReportWithoutTheirMetricFailsTheTrial) {
+TEST_F(TrialStoppers, AReportWithoutTheMetricOfAStopperFailsTheTrial) {
   Create(Spec({.thresholds = {{.metric = "recall", .at_least = 0.9}}}));
   Report(0, 1, 0.5);
   EXPECT_EQ(StateOf(0), TrialState::kFailed);
   EXPECT_THAT(sweep().reason, HasSubstr("has no metric recall; it has score"));
 }
 
-TEST_F(TrialStoppers, ChangeWhileTheSweepRunsAndCountAnew) {
+TEST_F(TrialStoppers, AnEditReplacesThemAndResetsTheirCounts) {
   Create(Spec({.plateau = Resting({.patience = 3})}));
   StoppedAt({0.5, 0.4, 0.4});
   SweepSpec spec = sweep().spec;
@@ -159,7 +159,7 @@ TEST_F(TrialStoppers, ChangeWhileTheSweepRunsAndCountAnew) {
       HasSubstr("were not asked to report recall"));
 }
 
-TEST_F(TrialStoppers, ARestartForgetsNoReport) {
+TEST_F(TrialStoppers, ARestartOfTheServerKeepsTheirCounts) {
   for (const auto& plateau : {Plateau{.patience = 2}, Plateau{.patience = 3, .std = 0.0}}) {
     Create(Spec({.plateau = Resting(plateau)}));
     EXPECT_EQ(StoppedAt({0.5, 0.5}), 0);

@@ -41,7 +41,7 @@ std::string Refusal(const SweepSpec& spec, const SweepSpec& earlier,
   return start.ok() ? "" : start.error().message;
 }
 
-TEST(WarmStart, RanksThoseOutsideOfAConstraintBehindTheOthers) {
+TEST(WarmStart, RanksInfeasibleTrialsLast) {
   std::vector<TrialResult> results{Done(0, 0.1, 1), Done(1, 0.2, 2), Done(2, 0.3, 3),
                                    Done(3, 0.4, kNaN)};
   results[0].metrics["latency"] = 20;
@@ -52,7 +52,7 @@ TEST(WarmStart, RanksThoseOutsideOfAConstraintBehindTheOthers) {
   EXPECT_EQ(Trials(start), (std::vector<uint32_t>{1, 2, 0, 3}));
 }
 
-TEST(WarmStart, RanksCompletedOnesThenWhoCameFurtherThenFailedOnes) {
+TEST(WarmStart, RanksCompletedTrialsThenByStepThenFailedOnes) {
   std::vector<TrialResult> results{Done(0, 0.1, 5), Done(1, 0.2, 3), Done(2, 0.3, 1),
                                    Done(3, 0.4, 2), Done(4, 0.5, kNaN)};
   results[2].complete = results[3].complete = false;
@@ -69,7 +69,7 @@ TEST(WarmStart, RanksCompletedOnesThenWhoCameFurtherThenFailedOnes) {
   EXPECT_EQ(start.text, "6 of 6 results of s3");
 }
 
-TEST(WarmStart, RanksTheLargestFirstWhereTheMetricIsMaximised) {
+TEST(WarmStart, RanksTheLargestFirstIfTheMetricIsMaximised) {
   const SweepSpec spec = Of({Lr(1)}, Maximise("loss"));
   const WarmStart start =
       TakeResults(spec, kOld, spec, {Done(0, 0.1, 0.5), Done(1, 0.2, 0.9)}).value();
@@ -88,7 +88,7 @@ TrialResult DoneOfTwo(uint32_t trial, double loss, double speed) {
           .trial = TrialNumber(trial)};
 }
 
-TEST(WarmStart, RanksFrontAfterFrontBySeveralMetrics) {
+TEST(WarmStart, RanksSeveralMetricsByFronts) {
   const std::vector<TrialResult> results{
       DoneOfTwo(0, 3, 1),   // beaten by all of the front but 3
       DoneOfTwo(1, 1, 3),   // of the front, which adds little
@@ -101,7 +101,7 @@ TEST(WarmStart, RanksFrontAfterFrontBySeveralMetrics) {
   EXPECT_EQ(start.taken.front().rank, 0.5 / 5);
 }
 
-TEST(WarmStart, ByTheEarlierOnesOwnOrderOfMetricsNothingChanges) {
+TEST(WarmStart, TheOrderOfMetricsDoesNotMatter) {
   SweepSpec earlier = OfTwo();
   std::swap(earlier.objectives[0], earlier.objectives[1]);
   const std::vector<TrialResult> results{DoneOfTwo(0, 1, 3), DoneOfTwo(1, 2, 9),
@@ -110,7 +110,7 @@ TEST(WarmStart, ByTheEarlierOnesOwnOrderOfMetricsNothingChanges) {
             TakeResults(OfTwo(), kOld, OfTwo(), results).value());
 }
 
-TEST(WarmStart, OfSeveralMetricsCutShortOnesComeLaterAndWhoLacksOneHasFailed) {
+TEST(WarmStart, RanksStoppedTrialsLaterAndTrialsThatLackAMetricAsFailed) {
   std::vector<TrialResult> results{DoneOfTwo(0, 0, kNaN), DoneOfTwo(1, 0, 9), DoneOfTwo(2, 0, 9),
                                    DoneOfTwo(3, 1, 8),    DoneOfTwo(4, 5, 5), DoneOfTwo(5, 0, 9)};
   for (const uint32_t cut : {1, 2, 3}) results[cut].complete = false;
@@ -121,7 +121,7 @@ TEST(WarmStart, OfSeveralMetricsCutShortOnesComeLaterAndWhoLacksOneHasFailed) {
   EXPECT_EQ(Trials(start), (std::vector<uint32_t>{4, 2, 1, 3, 0, 5}));
 }
 
-TEST(WarmStart, NamesTheMetricThatTheEarlierSweepDoesNotImprove) {
+TEST(WarmStart, NamesAMetricThatTheEarlierSweepDoesNotHave) {
   const std::vector<TrialResult> one{DoneOfTwo(0, 1, 1)};
   EXPECT_EQ(Refusal(OfTwo(), Of({Lr(1)}), one),
             "warm_start: s3 improves loss, not speed; name a sweep of the same metric");
@@ -133,7 +133,7 @@ TEST(WarmStart, NamesTheMetricThatTheEarlierSweepDoesNotImprove) {
   EXPECT_EQ(Refusal(Of({Lr(1)}), OfTwo(), one), "") << "of more metrics one will do";
 }
 
-TEST(WarmStart, LeavesOutWhatLiesOutsideAndCountsIt) {
+TEST(WarmStart, LeavesOutAndCountsTrialsOutsideTheSpace) {
   const WarmStart start = TakeResults(Of({Lr(0.25)}), kOld, Of({Lr(1)}),
                                       {Done(0, 0.1, 1), Done(1, 0.25, 2), Done(2, 0.26, 3)})
                               .value();
@@ -141,7 +141,7 @@ TEST(WarmStart, LeavesOutWhatLiesOutsideAndCountsIt) {
   EXPECT_EQ(start.text, "2 of 3 results of s3; 1 outside of lr");
 }
 
-TEST(WarmStart, DrawsWhatTheEarlierSweepLackedAlikeEachTime) {
+TEST(WarmStart, DrawsMissingParametersTheSameEachTime) {
   const SweepSpec spec = Of({Lr(1), {"width", IntDomain{.min = 1, .max = 1'000'000}, {}}});
   const auto take = [&] {
     return TakeResults(spec, kOld, Of({Lr(1)}), {Done(0, 0.1, 1), Done(1, 0.2, 2)}).value();
@@ -152,7 +152,7 @@ TEST(WarmStart, DrawsWhatTheEarlierSweepLackedAlikeEachTime) {
   EXPECT_EQ(start.text, "2 of 2 results of s3; drawn at random where it was absent: width");
 }
 
-TEST(WarmStart, LeavesOutParametersThatAreNoLongerThereAndFollowsConditions) {
+TEST(WarmStart, LeavesOutRemovedParametersAndFollowsConditions) {
   const SweepSpec spec = Of({Lr(1),
                              {"optimizer", CategoricalDomain{{std::string("sgd")}}, {}},
                              {"momentum",
@@ -166,7 +166,7 @@ TEST(WarmStart, LeavesOutParametersThatAreNoLongerThereAndFollowsConditions) {
   EXPECT_EQ(spec.space.Resolve(config).value(), config);
 }
 
-TEST(WarmStart, TakesNoMoreThanTheBoundSpreadOverTheRanks) {
+TEST(WarmStart, TakesALimitedNumberSpreadOverTheRanks) {
   std::vector<TrialResult> results;
   for (uint32_t i = 0; i < 2 * kMostPrior; ++i) results.push_back(Done(i, 0.5, i));
   const WarmStart start = TakeResults(Of({Lr(1)}), kOld, Of({Lr(1)}), results).value();
@@ -177,7 +177,7 @@ TEST(WarmStart, TakesNoMoreThanTheBoundSpreadOverTheRanks) {
   EXPECT_EQ(TakeResults(Of({Lr(1)}), kOld, Of({Lr(1)}), results)->taken.size(), kMostPrior);
 }
 
-TEST(WarmStart, SaysWhyASweepCannotBeBegunWith) {
+TEST(WarmStart, ExplainsWhyASweepCannotBeUsed) {
   const SweepSpec spec = Of({Lr(1)});
   const std::vector<TrialResult> one{Done(0, 0.5, 1)};
   EXPECT_EQ(Refusal(spec, Of({Lr(1)}, Maximise("accuracy")), one),
@@ -194,7 +194,7 @@ TEST(WarmStart, SaysWhyASweepCannotBeBegunWith) {
 
 using WarmStartOfBrain = BrainTest;
 
-TEST_F(WarmStartOfBrain, WhatWasTakenLiesInTheLog) {
+TEST_F(WarmStartOfBrain, TakenResultsAreInTheLog) {
   SweepSpec spec = testing::ToySpec();
   spec.warm_start = {kOld};
   const WarmStart start{.from = kOld,
@@ -206,7 +206,7 @@ TEST_F(WarmStartOfBrain, WhatWasTakenLiesInTheLog) {
   EXPECT_EQ(*created.warm_start, std::vector<WarmStart>{start});
 }
 
-TEST_F(WarmStartOfBrain, ASweepWithoutTheResultsThatItNamesIsRefused) {
+TEST_F(WarmStartOfBrain, ASweepWhoseResultsAreMissingIsRefused) {
   SweepSpec spec = testing::ToySpec();
   spec.warm_start = {kOld};
   EXPECT_THAT(Refused(CreateSweep{.spec = spec}).message, HasSubstr("warm_start: the results"));

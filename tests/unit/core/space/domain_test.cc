@@ -18,13 +18,13 @@ std::vector<double> AllOf(const FloatDomain& domain) {
   return values;
 }
 
-TEST(Domain, StepsIncludeMaxWhereItLiesOnThem) {
+TEST(Domain, StepsIncludeMaxIfItIsAMultiple) {
   EXPECT_THAT(AllOf({.min = 0, .max = 1, .step = 0.5}), ElementsAre(0, 0.5, 1));
   EXPECT_THAT(AllOf({.min = 0, .max = 0.9, .step = 0.5}), ElementsAre(0, 0.5));
   EXPECT_THAT(AllOf({.min = 2, .max = 2, .step = 0.5}), ElementsAre(2));
 }
 
-TEST(Domain, StepsAreTheDecimalsAPersonWouldWrite) {
+TEST(Domain, StepsAreShortDecimals) {
   EXPECT_THAT(AllOf({.min = 0.1, .max = 0.5, .step = 0.1}), ElementsAre(0.1, 0.2, 0.3, 0.4, 0.5));
   EXPECT_THAT(AllOf({.min = -0.3, .max = 0.1, .step = 0.1}),
               ElementsAre(-0.3, -0.2, -0.1, 0.0, 0.1));
@@ -40,27 +40,27 @@ TEST(Domain, IntegersAreCountedOverTheWholeRange) {
   EXPECT_EQ(CountValues(IntDomain{.min = -2, .max = 3, .step = 2}), 3);
 }
 
-TEST(Domain, OnlyRealRangesWithoutStepCannotBeCounted) {
+TEST(Domain, OnlyRealRangesWithoutAStepAreInfinite) {
   EXPECT_EQ(CountValues(FloatDomain{.min = 0, .max = 1}), std::nullopt);
   EXPECT_EQ(CountValues(CategoricalDomain{{true, false}}), 2);
   EXPECT_EQ(CountValues(ConstantDomain{int64_t{1}}), 1);
 }
 
-TEST(Domain, AdmitsIntegersForRealsAndReturnsReals) {
+TEST(Domain, AcceptsIntegersForRealsAndReturnsReals) {
   EXPECT_EQ(*Admit(FloatDomain{.min = 0, .max = 2}, int64_t{1}), Value(1.0));
 }
 
-TEST(Domain, AdmitsBothBounds) {
+TEST(Domain, AcceptsBothBounds) {
   const Domain range = FloatDomain{.min = 0.1, .max = 0.3};
   EXPECT_TRUE(Admit(range, 0.1).ok());
   EXPECT_TRUE(Admit(range, 0.3).ok());
 }
 
-TEST(Domain, SnapsWhatRoundingMovedOffAStep) {
+TEST(Domain, SnapsToAStepAfterRounding) {
   EXPECT_EQ(*Admit(FloatDomain{.min = 0.1, .max = 0.5, .step = 0.1}, 0.1 + 0.2), Value(0.3));
 }
 
-TEST(Domain, SaysWhatIsWrongWithAValue) {
+TEST(Domain, ExplainsWhyAValueIsRefused) {
   const Domain real = FloatDomain{.min = 0.1, .max = 0.5, .step = 0.1};
   const Domain integer = IntDomain{.min = 8, .max = 64, .step = 8};
   const Domain choice = CategoricalDomain{{std::string("sgd"), std::string("adamw")}};
@@ -80,7 +80,7 @@ TEST(Domain, SaysWhatIsWrongWithAValue) {
             "'64' is not its constant 128");
 }
 
-TEST(Domain, SettingsAreTheSameByWorthNotByType) {
+TEST(Domain, NumbersAreEqualByValueNotByType) {
   EXPECT_TRUE(SameSetting(int64_t{4}, 4.0));
   EXPECT_FALSE(SameSetting(int64_t{1}, true));
   EXPECT_FALSE(SameSetting(int64_t{1}, std::string("1")));

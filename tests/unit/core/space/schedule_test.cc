@@ -24,7 +24,7 @@ Config With(double lr, const char* optimizer) {
           {"batch", int64_t{128}}};
 }
 
-TEST(Schedule, IsReadBackAsItWasWritten) {
+TEST(Schedule, RoundTripsThroughText) {
   const ConfigSchedule schedule = {{Step(4), With(0.1 + 0.2, "sgd")},
                                    {Step(12), With(1e-7, "a \"b\"; c")}};
   const std::string text = FormatSchedule(schedule);
@@ -33,14 +33,14 @@ TEST(Schedule, IsReadBackAsItWasWritten) {
   EXPECT_EQ(ParseSchedule(text, Space()).value(), schedule);
 }
 
-TEST(Schedule, PeopleMayWriteItWithoutConstantsAndInAnyOrder) {
+TEST(Schedule, ConstantsAreOptionalAndTheOrderIsFree) {
   const auto schedule =
       ParseSchedule(" 4:optimizer=sgd,lr=1, \"layer width\" = 32 ;", Space()).value();
   EXPECT_EQ(schedule, (ConfigSchedule{{Step(4), With(1, "sgd")}}));
   EXPECT_TRUE(ParseSchedule("", Space()).value().empty());
 }
 
-TEST(Schedule, AnErrorSaysWhereAndWhatInstead) {
+TEST(Schedule, AnErrorGivesThePlaceAndTheExpectedText) {
   const auto fault = [](const char* text) { return ParseSchedule(text, Space()).error().message; };
   EXPECT_THAT(fault("x: lr=1"), HasSubstr("at character 2: expected a step"));
   EXPECT_THAT(fault("0: lr=1"), HasSubstr("expected a step"));

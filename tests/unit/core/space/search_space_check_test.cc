@@ -27,7 +27,7 @@ std::vector<std::string> Faults(const std::vector<Parameter>& parameters) {
   return lines;
 }
 
-TEST(SearchSpaceCheck, ASoundSpaceHasNoFault) {
+TEST(SearchSpaceCheck, AValidSpaceHasNoFault) {
   EXPECT_THAT(Faults({{"lr", FloatDomain{.min = 1e-5, .max = 0.1, .scale = Scale::kLog}},
                       {"dropout", FloatDomain{.min = 0, .max = 0.5, .step = 0.1}},
                       {"layers", IntDomain{.min = 2, .max = 8}},
@@ -41,7 +41,7 @@ TEST(SearchSpaceCheck, ASoundSpaceHasNoFault) {
 
 TEST(SearchSpaceCheck, AnEmptySpaceIsOneConfiguration) { EXPECT_THAT(Faults({}), IsEmpty()); }
 
-TEST(SearchSpaceCheck, EveryFaultIsToldAtOnce) {
+TEST(SearchSpaceCheck, AllFaultsAreReportedTogether) {
   EXPECT_THAT(Faults({{"lr", FloatDomain{.min = 0.1, .max = 0.001}},
                       {"decay", FloatDomain{.min = 0, .max = 1, .scale = Scale::kLog}},
                       {"width", IntDomain{.min = 8, .max = 4, .step = 0}},
@@ -68,7 +68,7 @@ TEST(SearchSpaceCheck, BoundsMustBeFinite) {
       ElementsAre("lr.max: the range is wider than a number can say; bring max and min together"));
 }
 
-TEST(SearchSpaceCheck, StepsOfARealRangeMustBePositiveAndTellApart) {
+TEST(SearchSpaceCheck, StepsOfARealRangeMustBePositiveAndDistinct) {
   EXPECT_THAT(Faults({{"lr", FloatDomain{.min = 0, .max = 1, .step = 0}}}),
               ElementsAre("lr.step: must be above 0; raise it or leave it out"));
   EXPECT_THAT(Faults({{"lr", FloatDomain{.min = 0, .max = 1, .step = 0x1p-53}}}), IsEmpty());
@@ -77,7 +77,7 @@ TEST(SearchSpaceCheck, StepsOfARealRangeMustBePositiveAndTellApart) {
       ElementsAre("lr.step: is too small to tell its steps apart; raise it or leave it out"));
 }
 
-TEST(SearchSpaceCheck, AnIntegerRangeIsNarrowerThanTheType) {
+TEST(SearchSpaceCheck, AnIntegerRangeMustNotOverflow) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   EXPECT_THAT(Faults({{"n", IntDomain{.min = 0, .max = kMax - 1}}}), IsEmpty());
   EXPECT_THAT(
@@ -85,18 +85,18 @@ TEST(SearchSpaceCheck, AnIntegerRangeIsNarrowerThanTheType) {
       ElementsAre("n.max: the range is wider than an integer can say; bring max and min together"));
 }
 
-TEST(SearchSpaceCheck, ValuesAreListedOnce) {
+TEST(SearchSpaceCheck, DuplicateValuesAreRefused) {
   EXPECT_THAT(Faults({{"n", CategoricalDomain{{int64_t{1}, Text("1"), 1.0, true}}}}),
               ElementsAre("n.values: '1.0' is listed twice; remove one"));
 }
 
-TEST(SearchSpaceCheck, ListedNumbersAreFinite) {
+TEST(SearchSpaceCheck, ListedNumbersMustBeFinite) {
   EXPECT_THAT(
       Faults({{"a", CategoricalDomain{{0.5, kInf}}}, {"b", ConstantDomain{-kInf}}}),
       ElementsAre("a.values: inf is not a finite number", "b.value: -inf is not a finite number"));
 }
 
-TEST(SearchSpaceCheck, NamesAreThereOnce) {
+TEST(SearchSpaceCheck, DuplicateNamesAreRefused) {
   EXPECT_THAT(Faults({{"lr", ConstantDomain{0.1}}, {"lr", ConstantDomain{0.2}}, {"", {}}}),
               UnorderedElementsAre("lr.: is defined twice; rename or remove one",
                                    ".: a parameter needs a name"));
@@ -107,14 +107,14 @@ std::vector<std::string> FaultsOfCondition(Domain parent, Condition condition) {
   return Faults({{"p", std::move(parent)}, {"c", ConstantDomain{true}, {condition}}});
 }
 
-TEST(SearchSpaceCheck, AConditionNamesAParameter) {
+TEST(SearchSpaceCheck, AConditionMustNameAParameter) {
   EXPECT_THAT(Faults({{"optimizer", ConstantDomain{Text("sgd")}},
                       {"momentum", ConstantDomain{0.9}, {{"optimiser", {Text("sgd")}}}}}),
               ElementsAre("momentum.when: 'optimiser' is no parameter; there are: optimizer, "
                           "momentum"));
 }
 
-TEST(SearchSpaceCheck, AConditionHasOneForm) {
+TEST(SearchSpaceCheck, AConditionMustHaveOneForm) {
   EXPECT_THAT(FaultsOfCondition(IntDomain{.min = 0, .max = 9}, {}),
               ElementsAre("c.when: says nothing of 'p'; give values or gte / lte"));
   EXPECT_THAT(
@@ -122,7 +122,7 @@ TEST(SearchSpaceCheck, AConditionHasOneForm) {
       ElementsAre("c.when: says both values and bounds of 'p'; give values or gte / lte"));
 }
 
-TEST(SearchSpaceCheck, AWantedValueIsOneTheParentCanHave) {
+TEST(SearchSpaceCheck, AConditionMustNameAValueOfItsParent) {
   const Domain choice = CategoricalDomain{{Text("sgd"), Text("adamw")}};
   EXPECT_THAT(FaultsOfCondition(choice, {.any_of = {Text("sgd")}}), IsEmpty());
   EXPECT_THAT(FaultsOfCondition(choice, {.any_of = {Text("sgd"), Text("adam")}}),
@@ -134,7 +134,7 @@ TEST(SearchSpaceCheck, AWantedValueIsOneTheParentCanHave) {
               ElementsAre("c.when: can never hold: p: 10 is above max 9"));
 }
 
-TEST(SearchSpaceCheck, BoundsLeaveTheParentAValue) {
+TEST(SearchSpaceCheck, BoundsMustAllowAValueOfTheParent) {
   const Domain width = IntDomain{.min = 8, .max = 64, .step = 8};
   EXPECT_THAT(FaultsOfCondition(width, {.at_least = 64}), IsEmpty());
   EXPECT_THAT(FaultsOfCondition(width, {.at_least = 9, .at_most = 16}), IsEmpty());
@@ -151,7 +151,7 @@ TEST(SearchSpaceCheck, BoundsLeaveTheParentAValue) {
               ElementsAre("c.when: can never hold: p has no value at or above 3.0"));
 }
 
-TEST(SearchSpaceCheck, ConditionsDoNotRunInACircle) {
+TEST(SearchSpaceCheck, ACycleOfConditionsIsRefused) {
   EXPECT_THAT(Faults({{"a", ConstantDomain{true}, {{"b", {true}}}},
                       {"b", ConstantDomain{true}, {{"c", {true}}}},
                       {"c", ConstantDomain{true}, {{"b", {true}}}}}),
@@ -160,7 +160,7 @@ TEST(SearchSpaceCheck, ConditionsDoNotRunInACircle) {
               ElementsAre("a.when: runs in a circle: a → a"));
 }
 
-TEST(SearchSpaceCheck, ALongChainOfConditionsIsNoCircleAndNeedsNoDeepStack) {
+TEST(SearchSpaceCheck, ALongChainOfConditionsIsNotACycle) {
   constexpr int kLength = 20'000;
   std::vector<Parameter> chain;
   for (int i = 0; i < kLength; ++i) {
@@ -172,7 +172,7 @@ TEST(SearchSpaceCheck, ALongChainOfConditionsIsNoCircleAndNeedsNoDeepStack) {
   EXPECT_EQ(SearchSpace(chain).order().front(), kLength - 1);
 }
 
-TEST(SearchSpaceCheck, OfManyFaultsOnlyTheNumberIsKept) {
+TEST(SearchSpaceCheck, ManyFaultsAreOnlyCounted) {
   constexpr size_t kFaults = 1000;
   const std::vector<Value> values(kFaults + 1, Text("a"));
   const auto faults = SearchSpace::Check({{"p", CategoricalDomain{values}, {}}});
@@ -181,7 +181,7 @@ TEST(SearchSpaceCheck, OfManyFaultsOnlyTheNumberIsKept) {
   EXPECT_EQ(faults[SearchSpace::kDetailedFaults].message, "");
 }
 
-TEST(SearchSpaceCheck, OnlyEqualSettingsAreListedTwice) {
+TEST(SearchSpaceCheck, ValuesThatDifferAreNotDuplicates) {
   EXPECT_THAT(Faults({{"p", CategoricalDomain{{true, int64_t{1}, Text("1"), Text("true")}}, {}}}),
               IsEmpty());
   EXPECT_THAT(Faults({{"p", CategoricalDomain{{int64_t{1}, 1.0}}, {}}}), testing::SizeIs(1));

@@ -23,7 +23,7 @@ SearchSpace Space() {
   });
 }
 
-TEST(SearchSpace, OrderPutsParentsFirstAndElseKeepsTheFiles) {
+TEST(SearchSpace, OrderPutsParentsFirstAndKeepsTheFilesOrder) {
   EXPECT_THAT(Space().order(), ElementsAre(2, 1, 0, 3));
 }
 
