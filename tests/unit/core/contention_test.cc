@@ -1,11 +1,10 @@
 #include "core/brain/contention.h"
 
+#include "tests/support/mentions.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
 namespace {
-
-using ::testing::HasSubstr;
 
 class Contention : public BrainTest {
  protected:
@@ -21,7 +20,7 @@ class Contention : public BrainTest {
     return spec;
   }
   size_t Gangs(SweepId id) const { return sweep(id).live.size(); }
-  // The first gang of the sweep ends on an executor.
+  // Ends the first gang of the sweep, or its first gang on `executor`.
   std::vector<Event> FreeOne(SweepId id, const std::string& executor = "") {
     for (TrialNumber number : sweep(id).live) {
       const Attempt live = *sweep(id).Find(number)->live;
@@ -71,9 +70,9 @@ TEST_F(Contention, SharesAreGivenWhileNoGpuIsReserved) {
   narrow.gang = {.workers = 1, .per_worker = {.cpus = 1}};
   const SweepId first = Create(narrow);
   const SweepId large = Create(wide);
-  ASSERT_EQ(Gangs(first), 6u) << "with the two of another host";
+  ASSERT_EQ(Gangs(first), 6u) << "two of them on box";
   FreeOne(first, "host");
-  ASSERT_TRUE(brain.state().reservation) << "for the wide one";
+  ASSERT_TRUE(brain.state().reservation) << "for the sweep `large`";
   EXPECT_EQ(brain.state().reservation->sweep, large);
   for (int i = 0; i < 6; ++i) {
     FreeOne(small);
@@ -132,16 +131,16 @@ TEST_F(Contention, ALargeGangIsNotStarvedBySmallOnes) {
   ASSERT_NE(Find<SlotsReserved>(events), nullptr);
   EXPECT_EQ(Find<SlotsReserved>(events)->executor, "gpus");
   EXPECT_EQ(Gangs(small), 3u);
-  EXPECT_THAT(brain.Waiting(sweep(large)), HasSubstr("slots of gpus are kept for it"));
+  EXPECT_THAT(brain.Waiting(sweep(large)), testing::Mentions("gpus"));
   FreeOne(small);
   FreeOne(small);
   FreeOne(small);
   EXPECT_EQ(Gangs(large), 1u);
   EXPECT_FALSE(brain.state().reservation);
-  EXPECT_THAT(brain.Waiting(sweep(small)), HasSubstr("needs 1 GPU"));
+  EXPECT_THAT(brain.Waiting(sweep(small)), testing::Mentions("1 GPU"));
 }
 
-// A fault left its slots idle until the next event.
+// Regression: the slots stayed idle until the next event.
 TEST_F(Contention, ASweepRaisedAboveAReservationStartsAtOnce) {
   Join("gpus", {.gpus = 4});
   const SweepId small = Create(Gangs(1));
@@ -163,7 +162,7 @@ TEST_F(Contention, AReservationDoesNotAffectOtherExecutors) {
   FreeOne(small, "b");
   EXPECT_TRUE(brain.state().reservation->workers.contains("b"));
   FreeOne(small, "a");
-  EXPECT_EQ(Gangs(small), 5u) << "a's slot was taken again";
+  EXPECT_EQ(Gangs(small), 5u) << "the freed slot of a is used again";
   EXPECT_EQ(Gangs(large), 0u);
 }
 
@@ -172,7 +171,7 @@ TEST_F(Contention, SlotsBeyondTheReservationMayBeUsed) {
   const SweepId small = Create(Gangs(1));
   const SweepId large = Create(Gangs(3, 1));
   FreeOne(small);
-  EXPECT_EQ(Gangs(small), 4u) << "one in the shade of three";
+  EXPECT_EQ(Gangs(small), 4u) << "one GPU of four is not reserved";
   FreeOne(small);
   FreeOne(small);
   EXPECT_EQ(Gangs(small), 2u);
@@ -223,12 +222,12 @@ TEST_F(Contention, ADisconnectedExecutorKeepsItsReservation) {
   connected = true;
   Wait(1);
   EXPECT_EQ(brain.state().reservation->sweep, large);
-  EXPECT_EQ(Gangs(small), 2u) << "nothing has started in its place";
+  EXPECT_EQ(Gangs(small), 2u) << "no other gang took the free slot";
   connected = false;
   const auto events =
       Do(LoseExecutor{"gpus", brain.state().executors.at("gpus").incarnation, "silent"});
   ASSERT_NE(Find<ReservationReleased>(events), nullptr);
-  EXPECT_THAT(Find<ReservationReleased>(events)->reason, HasSubstr("is lost"));
+  EXPECT_THAT(Find<ReservationReleased>(events)->reason, testing::Mentions("gpus"));
 }
 
 TEST_F(Contention, AGangTooLargeForEveryExecutorBlocksNobody) {
@@ -236,7 +235,7 @@ TEST_F(Contention, AGangTooLargeForEveryExecutorBlocksNobody) {
   const SweepId huge = Create(Gangs(8));
   const SweepId small = Create(Gangs(1));
   EXPECT_EQ(Gangs(small), 4u);
-  EXPECT_THAT(brain.Waiting(sweep(huge)), HasSubstr("no executor is large enough"));
+  EXPECT_THAT(brain.Waiting(sweep(huge)), testing::Mentions("8 GPUs", "gpus"));
   EXPECT_FALSE(brain.state().reservation);
 }
 
@@ -251,13 +250,13 @@ TEST_F(Contention, DemandListsOnlyGangsThatCannotBePlaced) {
   EXPECT_EQ(demands[0].gangs, 5);
   EXPECT_EQ(demands[0].request.max_workers, 2);
   EXPECT_EQ(demands[0].request.per_worker.gpus, 1);
-  EXPECT_THAT(demands[0].reason, HasSubstr("needs 2 GPUs: box has 0 free"));
+  EXPECT_THAT(demands[0].reason, testing::Mentions("2 GPUs", "box", "0"));
   EXPECT_EQ(demands[1].sweep, ones);
   EXPECT_EQ(demands[1].gangs, 3);
 
   Join("gpus", {.gpus = 9});
   demands = brain.Demands();
-  ASSERT_EQ(demands.size(), 1u) << "three of the ones run, and more may not";
+  ASSERT_EQ(demands.size(), 1u) << "max_concurrent_trials of the second sweep are running";
   EXPECT_EQ(demands[0].sweep, twos);
   EXPECT_EQ(demands[0].gangs, 2);
 
@@ -276,11 +275,11 @@ TEST_F(Contention, DemandTellsWhetherItsGangCanEverStart) {
     const std::vector<Demand> demands = brain.Demands();
     return std::ranges::find(demands, sweep, &Demand::sweep)->can_start;
   };
-  EXPECT_TRUE(brain.Demands().front().can_start) << "its other gang has to end first";
+  EXPECT_TRUE(brain.Demands().front().can_start) << "it can start once the other gang has ended";
   EXPECT_FALSE(can_start(large));
   EXPECT_FALSE(can_start(h100));
   Do(DrainExecutor{"gpus", "a new disk"});
-  EXPECT_TRUE(brain.Demands().front().can_start) << "it may be resumed";
+  EXPECT_TRUE(brain.Demands().front().can_start) << "the drained executor may be resumed";
 }
 
 TEST_F(Contention, DemandOfAnUnlimitedSweepIsBounded) {
@@ -298,7 +297,7 @@ TEST_F(Contention, SpreadGangsGoToTheExecutorWithTheMostFree) {
   EXPECT_EQ(trial(1).live->ranks[0].executor, "b");
   EXPECT_EQ(brain.state().executors.at("a").host.gpus_free.size(), 2u);
   Create(spec);
-  EXPECT_EQ(trial(0).live->ranks[0].executor, "a") << "of equals the first name";
+  EXPECT_EQ(trial(0).live->ranks[0].executor, "a") << "a tie is broken by name";
 }
 
 }  // namespace

@@ -3,12 +3,12 @@
 
 #include "core/state/origin.h"
 #include "core/state/snapshot.h"
+#include "tests/support/mentions.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Gangs with two CPUs on "box" and "den". If both are free, "box" is used first.
@@ -22,10 +22,10 @@ class Drains : public BrainTest {
     return spec;
   }
   std::string HostOf(uint32_t number) const {
-    const Trial* created = sweep().Find(TrialNumber(number));  // once there was a place for it
+    const Trial* created = sweep().Find(TrialNumber(number));  // null before its first placement
     return created != nullptr && created->live ? created->live->ranks.front().executor : "";
   }
-  // Rank 0 sends a report that waits, and leaves if the verdict says so.
+  // Rank 0 saves, sends a report that waits for its verdict, and leaves.
   void Yield(uint32_t number, int64_t step) {
     Save(number, step);
     Report(number, step, 0.9, /*waits=*/true);
@@ -42,8 +42,7 @@ TEST_F(Drains, NewGangsDoNotStartAndRunningGangsFinish) {
   Finish(0);
   EXPECT_EQ(StateOf(0), TrialState::kCompleted);
   EXPECT_EQ(sweep().live.size(), 0u);
-  EXPECT_EQ(brain.Waiting(sweep()),
-            "nothing starts on box (drained), and no other executor is connected");
+  EXPECT_THAT(brain.Waiting(sweep()), testing::Mentions("box", "drained"));
   Join("den", {.cpus = 2});
   EXPECT_EQ(HostOf(1), "den");
 }
@@ -75,7 +74,7 @@ TEST_F(Drains, ADrainedExecutorIsNotForgotten) {
   EXPECT_FALSE(brain.state().executors.contains("den"));
   Do(ResumeExecutor{"box"});
   Wait(1);
-  EXPECT_FALSE(brain.state().executors.contains("box")) << "it has been lost for long enough";
+  EXPECT_FALSE(brain.state().executors.contains("box")) << "it was lost more than a week ago";
 }
 
 TEST_F(Drains, ASnapshotKeepsTheDrain) {
@@ -93,23 +92,22 @@ TEST_F(Drains, ADrainNowMovesGangsWithoutACharge) {
   const auto events = Do(DrainExecutor{"box", "", true});
   ASSERT_NE(Find<TrialYielding>(events), nullptr);
   EXPECT_EQ(Find<TrialYielding>(events)->verdict.reason.rule, kExecutorDrained);
-  EXPECT_EQ(Find<TrialDecided>(Report(0, 1, 0.8)), nullptr) << "it does not wait yet";
+  EXPECT_EQ(Find<TrialDecided>(Report(0, 1, 0.8)), nullptr) << "this report does not wait";
   Yield(0, 3);
   EXPECT_EQ(HostOf(0), "den");
   EXPECT_EQ(trial(0).live->resume->step, Step(3));
   EXPECT_EQ(trial(0).failures, 0);
-  EXPECT_EQ(Last<TrialRequeued>([](const auto&) { return true; }).reason,
-            "saved and left, to go on elsewhere: executor box is drained");
+  EXPECT_THAT(Last<TrialRequeued>([](const auto&) { return true; }).reason,
+              testing::Mentions("box", "drained"));
 }
 
 TEST_F(Drains, GangsOfALeavingExecutorSaveAndLeave) {
   Create(Gangs());
   Do(LeaveExecutor{"box", Incarnation(99)});
-  EXPECT_FALSE(trial(0).yield_verdict) << "an earlier process said that";
+  EXPECT_FALSE(trial(0).yield_verdict) << "an earlier process sent the message";
   Do(LeaveExecutor{"box", brain.state().executors.at("box").incarnation});
-  ASSERT_TRUE(trial(0).yield_verdict) << "though there is no other place for it yet";
-  EXPECT_EQ(trial(0).yield_verdict->reason.text,
-            "saved and left, to go on elsewhere: executor box is about to end");
+  ASSERT_TRUE(trial(0).yield_verdict) << "even without another free executor";
+  EXPECT_THAT(trial(0).yield_verdict->reason.text, testing::Mentions("box"));
   reachable = [](const std::string& name) { return name != "box"; };
   Yield(0, 3);
   EXPECT_EQ(StateOf(0), TrialState::kPending);
@@ -121,13 +119,13 @@ TEST_F(Drains, GangsOfALeavingExecutorSaveAndLeave) {
 }
 
 // A gang's reports are 20 s apart.
-class Ends : public Drains {
+class EndingExecutors : public Drains {
  protected:
   void JoinFor(const std::string& name, double seconds) {
     Do(JoinExecutor{
         .name = name, .instance = "a", .resources = {.cpus = 2}, .time_left = Seconds(seconds)});
   }
-  static SweepSpec Long() {
+  static SweepSpec LongGangs() {
     SweepSpec spec = Gangs();
     spec.max_step = Step(100);
     return spec;
@@ -138,50 +136,47 @@ class Ends : public Drains {
   }
 };
 
-TEST_F(Ends, AGangLeavesIfThereIsNoTimeForTwoMoreReports) {
+TEST_F(EndingExecutors, AGangLeavesIfThereIsNoTimeForTwoMoreReports) {
   Lose("box");
   JoinFor("short", 200);
-  Create(Long());
+  Create(LongGangs());
   ASSERT_EQ(HostOf(0), "short");
   for (int64_t step = 1; step <= 4; ++step) {
     ReportAfter20Seconds(step);
     EXPECT_FALSE(trial(0).yield_verdict) << "at step " << step;
   }
-  ReportAfter20Seconds(5);  // 100 s are left; a minute of them is for leaving
+  ReportAfter20Seconds(5);  // 100 s are left; leaving takes up to 60 s
   ASSERT_TRUE(trial(0).yield_verdict);
-  EXPECT_EQ(trial(0).yield_verdict->reason.text,
-            "saved and left, to go on elsewhere: executor short ends in 99 s, and a report takes "
-            "20 s");
+  EXPECT_THAT(trial(0).yield_verdict->reason.text, testing::Mentions("short", "99 s", "20 s"));
   Wait(20);
   Yield(0, 6);
   EXPECT_EQ(StateOf(0), TrialState::kPending);
   EXPECT_EQ(trial(0).failures, 0);
-  EXPECT_EQ(brain.Waiting(sweep()),
-            "too soon for a gang's next report and its checkpoint, 92 s, end short (in 79 s)");
+  EXPECT_THAT(brain.Waiting(sweep()), testing::Mentions("92 s", "short", "79 s"));
   Join("den", {.cpus = 2});
   EXPECT_EQ(HostOf(0), "den");
 }
 
-TEST_F(Ends, AnExecutorWithTooLittleTimeFromTheStartIsStillUsed) {
+TEST_F(EndingExecutors, AnExecutorWithTooLittleTimeFromTheStartIsStillUsed) {
   Lose("box");
   JoinFor("short", 75);
-  Create(Long());
+  Create(LongGangs());
   ASSERT_EQ(HostOf(0), "short");
   ReportAfter20Seconds(1);
   ReportAfter20Seconds(2);
-  EXPECT_FALSE(trial(0).yield_verdict) << "it would come no further on any such";
+  EXPECT_FALSE(trial(0).yield_verdict) << "no executor of this lifetime would let it report twice";
 }
 
-// The program crashed because slots were reserved on no executor.
-TEST_F(Ends, NothingIsReservedOnAnExecutorThatEndsTooSoon) {
+// Regression: the server crashed because it reserved slots on no executor.
+TEST_F(EndingExecutors, NothingIsReservedOnAnExecutorThatEndsTooSoon) {
   Lose("box");
   JoinFor("short", 200);
   Join("small", {.cpus = 1});
-  Create(Long());
+  Create(LongGangs());
   ASSERT_EQ(HostOf(0), "short");
-  const SweepId waits = Create(Long());
+  const SweepId waits = Create(LongGangs());
   Wait(150);
-  SweepSpec one = Long();
+  SweepSpec one = LongGangs();
   one.gang.workers = 1;
   Create(one);
   EXPECT_EQ(HostOf(0), "small");
@@ -189,25 +184,25 @@ TEST_F(Ends, NothingIsReservedOnAnExecutorThatEndsTooSoon) {
   EXPECT_TRUE(sweep(waits).live.empty());
 }
 
-// A fault left its slots idle until the next event.
-TEST_F(Ends, AnExecutorThatNeverHadEnoughTimeIsUsedAtOnce) {
+// Regression: the slots stayed idle until the next event.
+TEST_F(EndingExecutors, AnExecutorThatNeverHadEnoughTimeIsUsedAtOnce) {
   Lose("box");
   JoinFor("short", 75);
-  const SweepId first = Create(Long());
+  const SweepId first = Create(LongGangs());
   Join("den", {.cpus = 2});
-  SweepSpec two = Long();
+  SweepSpec two = LongGangs();
   two.stop.max_trials = 2;
   Create(two);
   ASSERT_EQ(HostOf(0), "den");
   Wait(30);
   const Attempt& leaves = *sweep(first).Find(TrialNumber(0))->live;
   Do(RecordFact{leaves.epoch, AttemptEnded{leaves.id, Outcome::kFinished, {}}});
-  EXPECT_EQ(HostOf(1), "") << "a report might come in time on another";
+  EXPECT_EQ(HostOf(1), "") << "the time of a report is not known yet";
   ReportAfter20Seconds(1);
-  EXPECT_EQ(HostOf(1), "short") << "it would come in time on no such";
+  EXPECT_EQ(HostOf(1), "short") << "no executor of this lifetime leaves enough time";
 }
 
-TEST_F(Ends, ASnapshotKeepsTheTimeLeft) {
+TEST_F(EndingExecutors, ASnapshotKeepsTheTimeLeft) {
   JoinFor("short", 200);
   State loaded(algorithms);
   ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
@@ -301,9 +296,7 @@ TEST_F(Drains, ATrialWhoseCheckpointCannotBeSentWaits) {
   Do(DrainExecutor{"own", ""});
   Fail(0);
   reachable = [](const std::string& name) { return name != "own"; };
-  EXPECT_EQ(brain.Waiting(trial(0)),
-            "its checkpoint lies on executor own, which is drained and away: the trial waits until "
-            "it is back, or gone");
+  EXPECT_THAT(brain.Waiting(trial(0)), testing::Mentions("own", "drained"));
   JoinWithFolder("other", {.cpus = 4}, "of other");
   EXPECT_EQ(HostOf(0), "");
   Lose("own");
@@ -323,7 +316,7 @@ TEST_F(Drains, AReservationOnADrainedExecutorIsReleased) {
   ASSERT_TRUE(brain.state().reservation);
   const auto events = Do(DrainExecutor{"big", ""});
   ASSERT_NE(Find<ReservationReleased>(events), nullptr);
-  EXPECT_EQ(Find<ReservationReleased>(events)->reason, "executor big is drained");
+  EXPECT_THAT(Find<ReservationReleased>(events)->reason, testing::Mentions("big", "drained"));
 }
 
 TEST_F(Drains, ARepeatedDrainChangesNothing) {
@@ -338,7 +331,8 @@ TEST_F(Drains, ARepeatedDrainChangesNothing) {
 }
 
 TEST_F(Drains, AnUnknownExecutorIsNotFound) {
-  EXPECT_THAT(Refused(DrainExecutor{"boks", ""}).message, HasSubstr("there is no executor boks"));
+  EXPECT_EQ(Refused(DrainExecutor{"boks", ""}).code, ErrorCode::kNotFound);
+  EXPECT_THAT(Refused(DrainExecutor{"boks", ""}).message, testing::Mentions("boks"));
   EXPECT_EQ(Refused(ResumeExecutor{"boks"}).code, ErrorCode::kNotFound);
 }
 

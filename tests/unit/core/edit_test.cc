@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "core/brain/audit.h"
 #include "tests/support/draw_spec.h"
+#include "tests/support/mentions.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
@@ -67,7 +68,7 @@ TEST_F(Edits, TheTableOfKeysSaysWhichMayChange) {
     if (changes.ok()) {
       EXPECT_THAT(*changes, ElementsAre(StartsWith(row.key.name + " ")));
     } else {
-      EXPECT_THAT(changes.error().message, StartsWith(row.key.name + ": cannot change"));
+      EXPECT_THAT(changes.error().message, StartsWith(row.key.name + ": "));
     }
   });
 }
@@ -75,10 +76,7 @@ TEST_F(Edits, TheTableOfKeysSaysWhichMayChange) {
 TEST_F(Edits, KeysThatEarlierTrialsDependOnCannotChange) {
   SweepSpec to = Ranged();
   to.seed = 5;
-  EXPECT_EQ(
-      RefusedChange(to).message,
-      "searcher.seed: cannot change once the sweep has begun, because its trials so far stand "
-      "on it; start a new sweep with it");
+  EXPECT_THAT(RefusedChange(to).message, StartsWith("searcher.seed: "));
   const auto with = [](auto change) {
     SweepSpec spec = Ranged();
     change(spec);
@@ -120,7 +118,7 @@ TEST_F(Edits, TheCurrentSpecIsTheEditedOne) {
   EXPECT_THAT(Find<SweepEdited>(events)->changes,
               ElementsAre("max_concurrent_trials 1", "priority 4"));
   EXPECT_EQ(sweep().spec, spec);
-  EXPECT_THAT(*brain.Execute(With(spec), Tick()), IsEmpty()) << "it is so already";
+  EXPECT_THAT(*brain.Execute(With(spec), Tick()), IsEmpty()) << "the sweep has this spec already";
 }
 
 TEST_F(Edits, AnEditThatMissesAnEarlierEditIsRefused) {
@@ -131,14 +129,13 @@ TEST_F(Edits, AnEditThatMissesAnEarlierEditIsRefused) {
   theirs.spec->priority = 2;
   Do(mine);
   EXPECT_EQ(Refused(theirs).code, ErrorCode::kConflict);
-  EXPECT_THAT(Refused(theirs).message, HasSubstr("has been edited since it was looked at"));
 }
 
 TEST_F(Edits, ALimitBelowTheCurrentCountIsRefusedWithItsKey) {
   Create(testing::ToySpec());
   SweepSpec spec = sweep().spec;
   spec.stop.max_trials = 1;
-  EXPECT_THAT(Refused(With(spec)).message, HasSubstr("stop.max_trials: 1 is below the 2 trials"));
+  EXPECT_THAT(Refused(With(spec)).message, testing::Mentions("stop.max_trials: ", "1", "2 trials"));
 }
 
 TEST_F(Edits, UntriedPointsOutsideTheNewSpaceAreLeftOut) {
@@ -155,7 +152,7 @@ TEST_F(Edits, ATargetThatWasAlreadyReachedEndsTheSweep) {
   spec.stop.targets = {0.6};
   const auto events = Do(With(spec));
   ASSERT_NE(Find<SweepStopping>(events), nullptr);
-  EXPECT_THAT(Find<SweepStopping>(events)->reason, HasSubstr("reported score 0.7 at step 1"));
+  EXPECT_THAT(Find<SweepStopping>(events)->reason, testing::Mentions("score 0.7", "step 1"));
 }
 
 TEST_F(Edits, AnEditedEndedSweepContinues) {
@@ -166,7 +163,7 @@ TEST_F(Edits, AnEditedEndedSweepContinues) {
   Finish(1);
   ASSERT_TRUE(Ended(StateOf(id())));
   spec.priority = 1;
-  EXPECT_THAT(Refused(With(spec)).message, HasSubstr("the sweep has had its 2 trials"));
+  EXPECT_THAT(Refused(With(spec)).message, testing::Mentions("2 trials"));
   spec.stop.max_trials = 3;
   const auto events = Do(With(spec));
   EXPECT_NE(Find<SweepReopened>(events), nullptr);

@@ -53,7 +53,7 @@ TEST_F(LogIdentityTest, EpochsOfTheLostPartAreNotReused) {
   ASSERT_TRUE(trial(2).live);
   const Epoch next = trial(2).live->epoch;
   EXPECT_GT(next.value, last.value + 1'000'000'000);
-  EXPECT_LT(next.value, uint64_t{1} << 53) << "it is a number of JSON";
+  EXPECT_LT(next.value, uint64_t{1} << 53) << "JSON can hold it exactly";
   EXPECT_FALSE(IsOlderThanRestore(brain.state(), next));
 
   const TrialReported lost{.attempt = trial(2).live->id,
@@ -78,7 +78,7 @@ TEST_F(LogIdentityTest, ACheckpointDroppedInTheLostPartIsDroppedOnceItsFilesAreM
   Do(PinCheckpoint{{Id(0), 1, Step(1)}, true});
   SaveAndReport(0, 3);
   const CheckpointId newest{Id(0), 1, Step(3)};
-  EXPECT_THAT(Do(RecordRemoval{newest, "nobody"}), IsEmpty()) << "it is not there that it lies";
+  EXPECT_THAT(Do(RecordRemoval{newest, "nobody"}), IsEmpty()) << "another executor holds it";
   const auto events = Do(RecordRemoval{newest, "box"});
   ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
   ASSERT_NE(Find<CheckpointRemoved>(events), nullptr);
@@ -110,7 +110,7 @@ TEST_F(LogIdentityTest, ACheckpointInAnUnknownFolderIsDroppedIfAnExecutorMissesI
   Join("other", {.cpus = 1});
   const auto events = Do(RecordRemoval{{Id(0), 1, Step(1)}, "other"});
   EXPECT_NE(Find<CheckpointDropped>(events), nullptr);
-  EXPECT_EQ(Find<CheckpointRemoved>(events), nullptr) << "it may still lie on box";
+  EXPECT_EQ(Find<CheckpointRemoved>(events), nullptr) << "the files may still be on box";
 }
 
 // The log has lost the verdict that let rank 0 continue beyond its milestone.

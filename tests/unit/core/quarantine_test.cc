@@ -1,14 +1,13 @@
 #include "core/brain/quarantine.h"
 
 #include "core/state/snapshot.h"
+#include "tests/support/mentions.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
 namespace {
 
-using ::testing::HasSubstr;
-
-// Gangs of one CPU each, on "box" and "den" of two.
+// Gangs have two workers with one CPU each. "box" and "den" have two CPUs each.
 class UnfitHosts : public BrainTest {
  protected:
   static SweepSpec Gangs(int max_trials = 20) {
@@ -21,19 +20,19 @@ class UnfitHosts : public BrainTest {
   const Executor& executor(const std::string& name) const {
     return brain.state().executors.at(name);
   }
-  // The trial that runs there now.
-  std::optional<uint32_t> On(const std::string& name) const {
+  // The trial that runs on this executor.
+  std::optional<uint32_t> TrialOn(const std::string& name) const {
     const auto& attempts = executor(name).attempts;
     if (attempts.empty()) return std::nullopt;
     return attempts.begin()->second.number.value;
   }
   void FailOn(const std::string& name) {
-    ASSERT_TRUE(On(name));
-    Fail(On(name).value());
+    ASSERT_TRUE(TrialOn(name));
+    Fail(TrialOn(name).value());
   }
-  void DoWellOn(const std::string& name) {
-    Tell(On(name).value(), AttemptFirstStep{});
-    Report(On(name).value(), 1, 0.9);
+  void SucceedOn(const std::string& name) {
+    Tell(TrialOn(name).value(), AttemptFirstStep{});
+    Report(TrialOn(name).value(), 1, 0.9);
   }
   void SayHealthOf(const std::string& name, const std::string& problem) {
     Do(ReportHealth{name, executor(name).incarnation, problem});
@@ -42,7 +41,7 @@ class UnfitHosts : public BrainTest {
   void Break() {
     Join("den", {.cpus = 2});
     Create(Gangs());
-    DoWellOn("den");
+    SucceedOn("den");
     for (size_t i = 0; i < kFailuresInARow; ++i) FailOn("box");
     ASSERT_TRUE(executor("box").quarantine);
   }
@@ -54,11 +53,10 @@ TEST_F(UnfitHosts, AnUnhealthyHostStartsNothingAndItsGangsContinue) {
   Report(0, 1, 0.9);
   Finish(0);
   EXPECT_EQ(StateOf(0), TrialState::kCompleted);
-  EXPECT_EQ(brain.Waiting(sweep()),
-            "nothing starts on box (its disk has 0.2 GiB left (/data), less than 1.0 GiB), and no "
-            "other executor is connected");
+  EXPECT_THAT(brain.Waiting(sweep()),
+              testing::Mentions("box", "its disk has 0.2 GiB left (/data), less than 1.0 GiB"));
   SayHealthOf("box", "");
-  EXPECT_EQ(On("box"), 1u);
+  EXPECT_EQ(TrialOn("box"), 1u);
 }
 
 TEST_F(UnfitHosts, ARepeatedProblemIsNotLogged) {
@@ -79,28 +77,27 @@ TEST_F(UnfitHosts, AProblemOfAnEarlierProcessIsIgnored) {
 
 TEST_F(UnfitHosts, AHostWhoseGangsKeepFailingIsQuarantinedWhileAnotherWorks) {
   Break();
-  EXPECT_EQ(executor("box").quarantine->reason,
-            "4 gangs of 4 trials failed there in a row, while they do well on den; tried again "
-            "after 60 s");
-  EXPECT_EQ(On("box"), std::nullopt);
-  EXPECT_TRUE(On("den"));
+  EXPECT_THAT(executor("box").quarantine->reason,
+              testing::Mentions("4 gangs", "4 trials", "den", "60 s"));
+  EXPECT_EQ(TrialOn("box"), std::nullopt);
+  EXPECT_TRUE(TrialOn("den"));
 }
 
 TEST_F(UnfitHosts, AFailureAfterAQuarantineDoublesIt) {
   Break();
   Wait(59);
-  EXPECT_EQ(On("box"), std::nullopt);
+  EXPECT_EQ(TrialOn("box"), std::nullopt);
   Wait(1.1);
-  ASSERT_TRUE(On("box"));
+  ASSERT_TRUE(TrialOn("box"));
   FailOn("box");
   ASSERT_TRUE(executor("box").quarantine);
-  EXPECT_THAT(executor("box").quarantine->reason, HasSubstr("tried again after 120 s"));
+  EXPECT_THAT(executor("box").quarantine->reason, testing::Mentions("120 s"));
 }
 
 TEST_F(UnfitHosts, ASuccessClearsTheRecordOfItsHost) {
   Break();
   Wait(60.1);
-  const uint32_t well = On("box").value();
+  const uint32_t well = TrialOn("box").value();
   Report(well, 1, 0.9);
   Finish(well);
   for (size_t i = 0; i + 1 < kFailuresInARow; ++i) FailOn("box");
@@ -127,7 +124,7 @@ TEST_F(UnfitHosts, OneTrialThatKeepsFailingQuarantinesNoExecutor) {
   SweepSpec spec = Gangs(2);
   spec.failure.max_restarts = 10;
   Create(spec);
-  DoWellOn("den");
+  SucceedOn("den");
   for (int i = 0; i < 6; ++i) FailOn("box");
   EXPECT_FALSE(executor("box").quarantine);
 }
@@ -136,15 +133,15 @@ TEST_F(UnfitHosts, TheLastRemainingHostIsTriedAgainAtOnce) {
   Break();
   Lose("den");
   EXPECT_FALSE(executor("box").quarantine);
-  EXPECT_TRUE(On("box"));
+  EXPECT_TRUE(TrialOn("box"));
 }
 
 TEST_F(UnfitHosts, AUserMayEndAQuarantine) {
   Break();
   EXPECT_NE(Find<ExecutorResumed>(Do(ResumeExecutor{"box"})), nullptr);
-  EXPECT_TRUE(On("box"));
+  EXPECT_TRUE(TrialOn("box"));
   FailOn("box");
-  EXPECT_FALSE(executor("box").quarantine) << "its record begins anew";
+  EXPECT_FALSE(executor("box").quarantine) << "its record was cleared";
 }
 
 TEST_F(UnfitHosts, ASnapshotKeepsProblemsAndQuarantines) {

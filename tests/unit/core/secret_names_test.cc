@@ -30,8 +30,7 @@ TEST(SecretNames, AreRecognizedByWholeWords) {
 TEST(SecretNames, CauseWarningsForVariablesOfPrograms) {
   Program program;
   program.environment = {{"OMP_NUM_THREADS", "1"}, {"HF_TOKEN", "hf_1"}};
-  EXPECT_THAT(SecretWarnings(program),
-              ElementsAre(StartsWith("env.HF_TOKEN: this looks like a secret")));
+  EXPECT_THAT(SecretWarnings(program), ElementsAre(StartsWith("env.HF_TOKEN: ")));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ class SharedStateOfSweeps : public BrainTest {
     return spec;
   }
 
-  // The first gang of the sweep ends.
+  // Ends the first gang of the sweep.
   void End(SweepId id, Outcome outcome = Outcome::kFinished) {
     ASSERT_FALSE(sweep(id).live.empty());
     const Attempt live = *sweep(id).Find(*sweep(id).live.begin())->live;
@@ -33,7 +33,7 @@ class SharedStateOfSweeps : public BrainTest {
     Do(PinCheckpoint{{{id, TrialNumber(0)}, 1, Step(step)}, pinned});
   }
 
-  // The state that the log leads to without the events of deleted sweeps.
+  // The state after a replay of the log without the events of deleted sweeps.
   std::string StateWithoutErased() const {
     std::map<SweepId, EventSeq> deleted;
     for (const Event& event : log) {
@@ -99,7 +99,7 @@ TEST_F(SharedStateOfSweeps, EarlierForgottenSweepsStayForgotten) {
   const SweepId third = run("third");
   for (size_t i = 0; i < kReopenableSweeps; ++i) run("key " + std::to_string(i));
   ASSERT_FALSE(brain.state().ended.contains(third));
-  const SweepId again = run("second");  // its key has been forgotten
+  const SweepId again = run("second");  // the server has forgotten its key
   for (uint64_t gone = third.value + 1; gone < again.value; gone += 3) Delete(SweepId(gone));
   EXPECT_FALSE(brain.state().ended.contains(first));
   EXPECT_EQ(brain.state().by_key.at("second"), again);
@@ -148,7 +148,7 @@ TEST_F(SharedStateOfSweeps, ChangesOfRecordsStayKnown) {
   for (int i = 0; i < 200; ++i) SetPinned(gone, 2, i % 2 == 0);
   Delete(gone);
   EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
-  // As without the deletion: a record that was read too long ago is out of date.
+  // An old record is outdated, as without the deletion.
   EXPECT_EQ(Refused(DeleteSweep{stays, seen}).code, ErrorCode::kConflict);
   Do(DeleteSweep{stays, seen_later});
 }

@@ -1,11 +1,11 @@
 #include "core/state/snapshot.h"
+#include "tests/support/mentions.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // A gang of four over two executors with two CPUs each.
 class Spanning : public BrainTest {
@@ -77,9 +77,9 @@ TEST_F(Spanning, AnEndedPartFreesOnlyItsSlots) {
   EXPECT_EQ(Free("b"), 2);
   EXPECT_EQ(Free("a"), 0);
   EXPECT_EQ(sweep().used.cpus, 2);
-  EXPECT_THAT(ShouldRun("a"), ElementsAre("s1/0.1")) << "the rest ends by itself";
+  EXPECT_THAT(ShouldRun("a"), ElementsAre("s1/0.1")) << "the other part ends without being asked";
   EXPECT_THAT(ShouldRun("b"), ElementsAre());
-  EndPart("b", Outcome::kFinished);  // said again
+  EndPart("b", Outcome::kFinished);  // repeats the message
   EndPart("a", Outcome::kFinished);
   EXPECT_EQ(StateOf(0), TrialState::kCompleted);
 }
@@ -89,22 +89,24 @@ TEST_F(Spanning, TheFirstFailureEndsTheAttemptAndTheOtherParts) {
   EndPart("b", Outcome::kFailed, "it broke");
   EXPECT_THAT(Unwanted("a"), ElementsAre("s1/0.1"));
   EXPECT_THAT(ShouldRun("a"), ElementsAre());
-  EXPECT_EQ(trial(0).failures, 0) << "not before the gang has left";
+  EXPECT_EQ(trial(0).failures, 0) << "the failure counts once the gang has left";
   const auto events = EndPart("a", Outcome::kKilled);
   ASSERT_NE(Find<AttemptEnded>(events), nullptr);
   EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kFailed);
-  EXPECT_EQ(Find<AttemptEnded>(events)->failure.message, "on executor b: it broke");
+  EXPECT_THAT(Find<AttemptEnded>(events)->failure.message,
+              testing::Mentions("executor b", "it broke"));
   EXPECT_THAT(Find<TrialRequeued>(events)->reason,
-              HasSubstr("on executor b: it broke; restart 1 of 1"));
+              testing::Mentions("executor b", "it broke", "1 of 1"));
   EXPECT_EQ(trial(0).failures, 1);
 }
 
 TEST_F(Spanning, AVictimThatReportsFirstIsNotBlamed) {
   Create(Wide());
   LosesPeer("a");
-  EXPECT_THAT(Unwanted("b"), ElementsAre("s1/0.1")) << "the gang falls all the same";
+  EXPECT_THAT(Unwanted("b"), ElementsAre("s1/0.1")) << "the whole gang must leave";
   const auto events = EndPart("b", Outcome::kFailed, "it broke");
-  EXPECT_EQ(Find<AttemptEnded>(events)->failure.message, "on executor b: it broke");
+  EXPECT_THAT(Find<AttemptEnded>(events)->failure.message,
+              testing::Mentions("executor b", "it broke"));
   EXPECT_FALSE(Find<AttemptEnded>(events)->failure.lost_peer);
 }
 
@@ -112,7 +114,8 @@ TEST_F(Spanning, AVictimIsBlamedIfThereIsNoOtherCause) {
   Create(Wide());
   LosesPeer("a");
   const auto events = EndPart("b", Outcome::kKilled);
-  EXPECT_EQ(Find<AttemptEnded>(events)->failure.message, "on executor a: lost contact");
+  EXPECT_THAT(Find<AttemptEnded>(events)->failure.message,
+              testing::Mentions("executor a", "lost contact"));
   EXPECT_EQ(trial(0).failures, 1);
 }
 
@@ -121,7 +124,7 @@ TEST_F(Spanning, VictimsOfALostExecutorAreNotCharged) {
   LosesPeer("a");
   const auto events = Lose("b");
   EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kLost);
-  EXPECT_EQ(Find<TrialRequeued>(events)->reason, "executor b was lost: silent");
+  EXPECT_THAT(Find<TrialRequeued>(events)->reason, testing::Mentions("executor b", "silent"));
   EXPECT_EQ(trial(0).failures, 0);
 }
 
@@ -133,11 +136,11 @@ TEST_F(Spanning, TheRendezvousIsLoggedOnce) {
   EXPECT_EQ(trial(0).live->rendezvous, opened.rendezvous);
   EXPECT_TRUE(Tell(0, opened, "a").empty());
   const RendezvousOpened first{.rendezvous = {"10.0.0.3", 4000, "", 0}};
-  EXPECT_TRUE(Tell(0, first, "a").empty()) << "as an executor that was not answered says again";
+  EXPECT_TRUE(Tell(0, first, "a").empty()) << "the executor repeats the message";
   EXPECT_EQ(trial(0).live->rendezvous, opened.rendezvous);
   EndPart("b", Outcome::kFailed, "it broke");
   EndPart("a", Outcome::kKilled);
-  EXPECT_EQ(trial(0).live->rendezvous, std::nullopt) << "the next attempt meets elsewhere";
+  EXPECT_EQ(trial(0).live->rendezvous, std::nullopt) << "the next attempt has another rendezvous";
 }
 
 TEST_F(Spanning, PartsThatLeaveAfterRankZeroWasToldToLeaveHaveNotFailed) {
@@ -149,7 +152,8 @@ TEST_F(Spanning, PartsThatLeaveAfterRankZeroWasToldToLeaveHaveNotFailed) {
        "a");
   EXPECT_THAT(ShouldRun("b"), ElementsAre("s1/0.1"));
   EndPart("a", Outcome::kFinished);
-  EXPECT_THAT(Unwanted("b"), ElementsAre("s1/0.1")) << "it knows no verdict and would train on";
+  EXPECT_THAT(Unwanted("b"), ElementsAre("s1/0.1"))
+      << "b does not know the verdict and would keep training";
   const auto events = EndPart("b", Outcome::kFailed, "its peer is gone");
   EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kFinished);
 }
@@ -175,7 +179,7 @@ TEST_F(Spanning, TheStopOfAnExecutorIsNotChargedAsARestart) {
   LosesPeer("a");
   Tell(0, left, "b");
   EXPECT_EQ(trial(0).failures, 0);
-  ASSERT_TRUE(trial(0).live) << "it goes on";
+  ASSERT_TRUE(trial(0).live) << "the trial is running again";
   Tell(0, left, "b");
   LosesPeer("a");
   EXPECT_EQ(trial(0).failures, 0);
@@ -194,19 +198,19 @@ TEST_F(Spanning, RankZeroResumesOnTheExecutorWithTheCheckpoint) {
   Tell(0, TrialReported{.report = {.step = Step(2), .metrics = {{"score", 0.5}}}}, "a");
   EndPart("a", Outcome::kKilled);
   ASSERT_TRUE(trial(0).live);
-  EXPECT_EQ(trial(0).live->resume->step, Step(1)) << "a report after the fall is none";
+  EXPECT_EQ(trial(0).live->resume->step, Step(1)) << "reports after the failure are ignored";
   EXPECT_EQ(trial(0).live->ranks[0].executor, "a");
   EXPECT_EQ(trial(0).live->ranks[2].executor, "b");
 }
 
 TEST_F(Spanning, ALostExecutorKeepsOtherSlotsAndIsNotCharged) {
   Create(Wide());
-  EXPECT_EQ(Find<TrialRequeued>(Lose("b")), nullptr) << "its rest still runs on a";
+  EXPECT_EQ(Find<TrialRequeued>(Lose("b")), nullptr) << "the other part still runs on a";
   EXPECT_EQ(Free("a"), 0);
   EXPECT_THAT(Unwanted("a"), ElementsAre("s1/0.1"));
   const auto events = EndPart("a", Outcome::kFailed, "a rank has lost its peers");
   EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kLost);
-  EXPECT_EQ(Find<TrialRequeued>(events)->reason, "executor b was lost: silent");
+  EXPECT_THAT(Find<TrialRequeued>(events)->reason, testing::Mentions("executor b", "silent"));
   EXPECT_EQ(trial(0).failures, 0);
 }
 
@@ -223,7 +227,8 @@ TEST_F(Spanning, OnlyTheExecutorOfRankZeroSpeaksForTheGang) {
   EXPECT_TRUE(Tell(0, AttemptStarted{}, "b").empty());
   EXPECT_TRUE(Tell(0, TrialReported{.report = {Step(1), {{"score", 1.0}}}}, "b").empty());
   EXPECT_TRUE(Tell(0, AttemptEnded{.outcome = Outcome::kFinished}, "box").empty());
-  EXPECT_TRUE(Tell(0, AttemptEnded{.outcome = Outcome::kFinished}).empty()) << "nobody said who";
+  EXPECT_TRUE(Tell(0, AttemptEnded{.outcome = Outcome::kFinished}).empty())
+      << "the message names no executor";
   EXPECT_FALSE(Tell(0, AttemptStarted{}, "a").empty());
 }
 
@@ -258,9 +263,9 @@ TEST_F(Spanning, EnoughExecutorsAreReservedForASpanningGang) {
   const auto events = free_one("a");
   ASSERT_NE(Find<SlotsReserved>(events), nullptr);
   EXPECT_EQ(Find<SlotsReserved>(events)->parts, (std::vector<GangPart>{{"a", 2}, {"b", 2}}));
-  EXPECT_THAT(brain.Waiting(sweep(wide)), HasSubstr("slots of a, b are kept for it"));
+  EXPECT_THAT(brain.Waiting(sweep(wide)), testing::Mentions("a, b"));
   free_one("box");
-  EXPECT_EQ(sweep(ones).live.size(), 5u) << "the executor beside them is used on";
+  EXPECT_EQ(sweep(ones).live.size(), 5u) << "slots of box stay in use";
   free_one("a");
   free_one("b");
   EXPECT_EQ(sweep(wide).live.size(), 0u);

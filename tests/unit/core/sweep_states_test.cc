@@ -1,12 +1,12 @@
 #include <limits>
 
 #include "base/result.h"
+#include "tests/support/mentions.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
@@ -31,7 +31,7 @@ TEST_F(SweepStates, ATrialPausesWithItsSweepAtTheFirstReportThatWaits) {
   EXPECT_EQ(Find<TrialDecided>(events)->verdict.kind, VerdictKind::kPause);
   EXPECT_EQ(trial(0).state, TrialState::kPaused);
   EXPECT_EQ(Find<AttemptEnded>(Finish(0))->outcome, Outcome::kPaused);
-  EXPECT_EQ(brain.Waiting(trial(0)), "its sweep is paused");
+  EXPECT_THAT(brain.Waiting(trial(0)), testing::Mentions("paused"));
 }
 
 TEST_F(SweepStates, AResumedSweepContinuesFromTheCheckpointsOfThePause) {
@@ -170,9 +170,9 @@ TEST_F(SweepStates, AnExtensionThatCouldStartNothingIsRefused) {
   Create(spec);
   Finish(0);
   EXPECT_THAT(Refused(ExtendSweep{.sweep = id(), .max_step = Step(12)}).message,
-              HasSubstr("max_trials: the sweep has had its 1 trials"));
+              testing::Mentions("max_trials: ", "1 trial"));
   EXPECT_THAT(Refused(ExtendSweep{.sweep = id(), .max_trials = 2, .max_step = Step(3)}).message,
-              HasSubstr("max_step: 3 is not beyond the present 6"));
+              testing::Mentions("max_step: ", "3", "6"));
 }
 
 TEST_F(SweepStates, ASweepThatEndedTooLongAgoCannotBeReopened) {
@@ -184,8 +184,7 @@ TEST_F(SweepStates, ASweepThatEndedTooLongAgoCannotBeReopened) {
     Create(spec);
     Finish(0);
   }
-  EXPECT_THAT(Refused(ExtendSweep{.sweep = first, .max_trials = 2}).message,
-              HasSubstr("ended too long ago"));
+  EXPECT_EQ(Refused(ExtendSweep{.sweep = first, .max_trials = 2}).code, ErrorCode::kConflict);
   EXPECT_TRUE(brain.Execute(ExtendSweep{.sweep = id(), .max_trials = 2}, Tick()).ok());
 }
 

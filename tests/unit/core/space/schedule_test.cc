@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/golden.h"
+
 namespace attune {
 namespace {
 
@@ -41,17 +43,17 @@ TEST(Schedule, ConstantsAreOptionalAndTheOrderIsFree) {
 }
 
 TEST(Schedule, AnErrorGivesThePlaceAndTheExpectedText) {
-  const auto fault = [](const char* text) { return ParseSchedule(text, Space()).error().message; };
-  EXPECT_THAT(fault("x: lr=1"), HasSubstr("at character 2: expected a step"));
-  EXPECT_THAT(fault("0: lr=1"), HasSubstr("expected a step"));
-  EXPECT_THAT(fault("4 lr=1"), HasSubstr("at character 3: expected `:`"));
-  EXPECT_THAT(fault("4: lr"), HasSubstr("expected `=`"));
-  EXPECT_THAT(fault("4: rate=1"), HasSubstr("there is no parameter rate"));
-  EXPECT_THAT(fault("4: \"lr=1"), HasSubstr("a quote is not closed"));
-  EXPECT_THAT(fault("4: lr=1"), HasSubstr("at step 4, "));  // the others are missing
-  EXPECT_THAT(fault("4: lr=2, \"layer width\"=32, optimizer=sgd"), HasSubstr("at step 4, "));
-  const std::string whole = "8: lr=1, \"layer width\"=3, optimizer=sgd; ";
-  EXPECT_THAT(fault((whole + whole).c_str()), HasSubstr("above the one before"));
+  const std::string step_8 = "8: lr=1, \"layer width\"=3, optimizer=sgd; ";
+  std::string messages;
+  for (const std::string& text :
+       {std::string("x: lr=1"), std::string("0: lr=1"), std::string("4 lr=1"), std::string("4: lr"),
+        std::string("4: rate=1"), std::string("4: \"lr=1"), std::string("4: lr=1"),
+        std::string("4: lr=2, \"layer width\"=32, optimizer=sgd"), step_8 + step_8}) {
+    const auto parsed = ParseSchedule(text, Space());
+    ASSERT_FALSE(parsed.ok()) << text;
+    messages += text + " -> " + parsed.error().message + "\n";
+  }
+  testing::ExpectGolden("core/space/schedule", messages);
 }
 
 }  // namespace
