@@ -6,9 +6,7 @@
 namespace attune {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::SizeIs;
 
 class LogIdentityTest : public BrainTest {
  protected:

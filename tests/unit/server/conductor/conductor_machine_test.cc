@@ -282,11 +282,11 @@ TEST_F(FullStore, StoresNothingOnceItsReserveIsUsedUp) {
   EXPECT_EQ(sweep().state, SweepState::kRunning);
   store.kept.full.reset();
   ASSERT_TRUE(Step(kProbeIntervalUs + 100, Asking(KillSweep{SweepId(1)})).ok());
-  EXPECT_EQ(sweep().state, SweepState::kRunning) << "its gangs have yet to end";
+  EXPECT_EQ(sweep().state, SweepState::kRunning) << "its gangs are still running";
   EXPECT_TRUE(sweep().stopping_as);
 }
 
-TEST_F(ConductorMachineTest, ListenersLearnWhenTheStoreRefusesAndWhenItTakesAgain) {
+TEST_F(ConductorMachineTest, ListenersLearnWhenTheStoreRefusesAndRecovers) {
   store.kept.full = kFull;
   ASSERT_TRUE(Step(0, Asking(Create())).ok());
   store.kept.full.reset();
@@ -304,14 +304,13 @@ TEST_F(ConductorMachineTest, ShowsOnlyDurableStateWhileTheStoreRefuses) {
   EXPECT_EQ(seen, 0u);
 }
 
-TEST_F(ConductorMachineTest,
-       AStoreThatCanNeitherBeWrittenNorReadEndsTheProcessAndNobodyIsAnswered) {
+TEST_F(ConductorMachineTest, EndsTheProcessIfTheStoreCanNeitherBeWrittenNorRead) {
   store.kept.full = kFull;
   store.unreadable = true;
   diary.lines.clear();
   const Status ended = Step(0, Asking(Create()));
   ASSERT_FALSE(ended.ok());
-  EXPECT_THAT(ended.error().message, HasSubstr("cannot be read"));
+  EXPECT_THAT(ended.error().message, HasSubstr("read"));
   EXPECT_TRUE(diary.lines.empty());
 }
 
@@ -430,7 +429,7 @@ TEST_F(ClockTest, DelaysInTheLogKeepTheirLength) {
   EXPECT_EQ(due_ahead->us - 31 * kYearUs, due->us - kYearUs);
 }
 
-TEST_F(ClockTest, AnHourWithoutAServerIsAnHourOfTheLog) {
+TEST_F(ClockTest, TimeWithoutAServerCountsInTheLog) {
   ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
   const int64_t hour_us = int64_t{3600} * 1'000'000;
   const EventSeq seq = last().seq;

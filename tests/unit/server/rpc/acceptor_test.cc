@@ -96,7 +96,7 @@ TEST_F(AcceptorTest, StrangersCloseEachOtherAndNoExecutor) {
   another.Await(v1::ToExecutor::kWelcome);
 }
 
-TEST_F(AcceptorTest, OneExecutorTooManyIsToldWhy) {
+TEST_F(AcceptorTest, AnExecutorBeyondTheLimitIsRefusedWithAReason) {
   FakeExecutor first(NewChannel(), "a", "a");
   first.Await(v1::ToExecutor::kWelcome);
   FakeExecutor second(NewChannel(), "b", "b");
@@ -146,7 +146,7 @@ TEST_F(AcceptorTest, AnExecutorThatHasJoinedMaySendMuch) {
   EXPECT_TRUE(executor.Deliver(piece).ok());
 }
 
-TEST_F(AcceptorTest, AConnectionThatHasEndedMakesRoom) {
+TEST_F(AcceptorTest, AnEndedConnectionFreesItsSlot) {
   for (int i = 0; i < 10; ++i) {
     FakeExecutor executor(NewChannel(), "box", "a");
     // The server notices the end of the connection before one of the later attempts.

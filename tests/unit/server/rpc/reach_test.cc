@@ -9,7 +9,7 @@ using ::testing::SizeIs;
 
 // ---- Reachable executors ---------------------------------------------------------------------
 
-TEST_F(SessionsTest, NothingIsReachableAfterAStartUntilAllThatAreNotLostAreBack) {
+TEST_F(SessionsTest, NothingIsReachableAfterAStartUntilAllExecutorsAreBack) {
   server->Join("first");
   server->Join("second");
   Restart();
@@ -41,7 +41,7 @@ TEST_F(SessionsTest, NothingIsReachableBeforeTheLogHasItsFirstIdentity) {
   EXPECT_EQ(link->desired().assignments(0).identity(), 7u);
 }
 
-TEST_F(SessionsTest, NothingIsReachableAfterAStartBeforeALeaseHasPassedForThoseThatStayAway) {
+TEST_F(SessionsTest, NothingIsReachableForOneLeaseIfAnExecutorStaysAway) {
   server->Join("first");
   server->Join("second");
   Restart();
@@ -54,7 +54,7 @@ TEST_F(SessionsTest, NothingIsReachableAfterAStartBeforeALeaseHasPassedForThoseT
   EXPECT_TRUE(server->sessions.ReachOf("first").takes);
 }
 
-TEST_F(SessionsTest, LabelsJoinWithTheExecutorAndWrongOnesAreRefused) {
+TEST_F(SessionsTest, LabelsAreRecordedAndInvalidLabelsAreRefused) {
   auto hello = MakeHello("box", "a");
   (*hello.mutable_labels())["gpu"] = "h100";
   const auto link = server->Connect(hello);
@@ -67,7 +67,7 @@ TEST_F(SessionsTest, LabelsJoinWithTheExecutorAndWrongOnesAreRefused) {
   EXPECT_EQ(wrong->sent.back().refusal().code(), v1::Refusal::BAD_HELLO);
 }
 
-TEST_F(SessionsTest, HowLongAnExecutorIsSilentIsKnownWhileItIsConnected) {
+TEST_F(SessionsTest, TheSilenceOfAConnectedExecutorIsMeasured) {
   const auto link = server->Join("box");
   EXPECT_EQ(server->sessions.PulseOf("box", now)->silent_us, 0);
   EXPECT_EQ(server->sessions.PulseOf("box", Time{now.us + 7})->silent_us, 7);
@@ -76,7 +76,7 @@ TEST_F(SessionsTest, HowLongAnExecutorIsSilentIsKnownWhileItIsConnected) {
   EXPECT_FALSE(server->sessions.PulseOf("box", now));
 }
 
-TEST_F(SessionsTest, AnExecutorThatSaidGoodbyeSendsAndTakesNothingMore) {
+TEST_F(SessionsTest, AnExecutorThatSaidGoodbyeNeitherSendsNorReceives) {
   const auto link = server->Join("box");
   EXPECT_TRUE(server->sessions.ReachOf("box").takes);
   server->sessions.OnGoodbye(link->id, {});

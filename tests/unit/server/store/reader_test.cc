@@ -86,7 +86,7 @@ TEST_F(ReaderTest, TheBestOfAMinimisingSweepIsTheLowest) {
   EXPECT_EQ(sweep->Best()->step, Step(2));
 }
 
-TEST_F(ReaderTest, AConfigurationThatASchedulerGaveHasItsReason) {
+TEST_F(ReaderTest, AConfigurationFromASchedulerHasItsReason) {
   const TrialId donor(SweepId(1), TrialNumber(0));
   const TrialId trial(SweepId(1), TrialNumber(1));
   EXPECT_EQ(reader_->Trial(trial)->rationale->text, "drawn at random");
@@ -105,7 +105,7 @@ TEST_F(ReaderTest, AConfigurationThatASchedulerGaveHasItsReason) {
   EXPECT_EQ(reader_->Trial(trial)->rationale, (Rationale{.rule = "pbt", .text = "lr times 1.2"}));
 }
 
-TEST_F(ReaderTest, WhyATrialWasPromotedIsKnownWhenItRuns) {
+TEST_F(ReaderTest, ARunningTrialKeepsTheReasonOfItsPromotion) {
   const TrialId trial(SweepId(1), TrialNumber(1));
   const DecisionRow last = reader_->Detail(trial)->decisions.back();
   Add(TrialPromoted{.trial = trial,
@@ -151,7 +151,7 @@ TEST_F(ReaderTest, AFilteredReadOfEventsIsBounded) {
   EXPECT_FALSE(rest->more);
 }
 
-TEST_F(ReaderTest, ResultsAreThoseOfEndedTrials) {
+TEST_F(ReaderTest, ResultsComeFromEndedTrials) {
   SweepSpec spec = SampleSpec();
   spec.objectives = {Maximise("accuracy"), Minimise("latency")};
   Add(SweepCreated{.sweep = SweepId(2), .spec = spec});
@@ -213,7 +213,7 @@ TEST_F(ReaderTest, TheFrontIsFeasibleAndNotDominated) {
   EXPECT_EQ(sweep->owner, "ada");
 }
 
-TEST_F(ReaderTest, AnEditChangesTheSpecificationAndSaysWho) {
+TEST_F(ReaderTest, AnEditChangesTheSpecAndNamesItsActor) {
   SweepSpec spec = SampleSpec();
   spec.priority = 7;
   spec.stop.max_trials = 41;
@@ -226,7 +226,7 @@ TEST_F(ReaderTest, AnEditChangesTheSpecificationAndSaysWho) {
   EXPECT_EQ(sweep->edit->changes.size(), 2u);
 }
 
-TEST_F(ReaderTest, AVerdictSaysByWhichPolicyItWasGiven) {
+TEST_F(ReaderTest, AVerdictNamesItsPolicy) {
   const auto explain = [&] { return std::move(reader_->Explain(Trial(2), std::nullopt)->value()); };
   const Explanation before = explain();
   EXPECT_THAT(before.policy, HasSubstr(R"("reduction_factor":3)"));
@@ -249,7 +249,7 @@ TEST_F(ReaderTest, AVerdictSaysByWhichPolicyItWasGiven) {
   EXPECT_FALSE(explain().policy_changed);
 }
 
-TEST_F(ReaderTest, EventsSayWhoMadeThem) {
+TEST_F(ReaderTest, EventsNameTheirActors) {
   Event event = log_.Next(SearchExhausted{SweepId(1)});
   event.actor = "box";
   ASSERT_TRUE(store_->Append({&event, 1}).ok());
@@ -341,7 +341,7 @@ TEST_F(ReaderTest, MoreThreadsThanConnectionsAllGetTheirAnswer) {
 }
 
 // The queries that docs/reference/database.md shows.
-TEST_F(ReaderTest, TheDocumentsQueriesGiveRows) {
+TEST_F(ReaderTest, QueriesOfTheDocumentationReturnRows) {
   std::ifstream file(ATTUNE_SOURCE_DIR "/docs/reference/database.md");
   ASSERT_TRUE(file.is_open());
   std::stringstream text;

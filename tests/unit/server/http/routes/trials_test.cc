@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "tests/support/mentions.h"
 #include "tests/unit/server/http/http_fixture.h"
 
 namespace attune::server {
@@ -34,7 +35,7 @@ TEST_F(TrialsTest, ADecisionIsExplainedByOthersAtItsRung) {
       {"number": 1, "value": 0.25, "verdict": "stop"}])"));
 }
 
-TEST_F(TrialsTest, ATrialSaysWhyItHasItsConfiguration) {
+TEST_F(TrialsTest, ATrialShowsTheRationaleOfItsConfiguration) {
   const Json drawn = Json::parse(R"({"rule": "random", "from": [], "results": 0, "score": null,
                                      "text": "drawn at random"})");
   const Json trial = GetJson("/api/v1/sweeps/s1/trials/1");
@@ -42,8 +43,8 @@ TEST_F(TrialsTest, ATrialSaysWhyItHasItsConfiguration) {
   EXPECT_EQ(trial.at("rationale"), drawn);
   const Json explanation = GetJson("/api/v1/sweeps/s1/trials/3/explanation");
   EXPECT_EQ(explanation.at("origin"), "random");
-  EXPECT_EQ(explanation.at("rationale"), nullptr) << "of a log that tells none";
-  EXPECT_EQ(explanation.at("decision"), nullptr) << "nothing was decided yet";
+  EXPECT_EQ(explanation.at("rationale"), nullptr) << "the log has none";
+  EXPECT_EQ(explanation.at("decision"), nullptr) << "no report was judged";
   EXPECT_EQ(explanation.at("rung_trials"), Json::array());
 }
 
@@ -51,7 +52,7 @@ TEST_F(TrialsTest, ADecisionIsExplainedByItsStep) {
   const Json first = GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=1");
   EXPECT_EQ(first.at("decision").at("verdict"), "stop");
   EXPECT_THAT(GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=5", 404).at("detail"),
-              HasSubstr("nothing was decided on trial s1/1 at step 5"));
+              testing::Mentions("s1/1", "step 5"));
   GetJson("/api/v1/sweeps/s1/trials/99/explanation", 404);
   GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=many", 400);
 }
@@ -162,7 +163,7 @@ TEST_F(TrialsTest, CurvesAreColumns) {
       R"("segments":[{"attempt":1,"first_step":1}],"clones":[]}])");
   EXPECT_EQ(GetJson("/api/v1/sweeps/s1/curves?metric=loss").at("trials").size(), 4u);
   EXPECT_THAT(GetJson("/api/v1/sweeps/s1/curves?metric=other", 400).at("detail"),
-              HasSubstr("has reported or logged other"));
+              HasSubstr("other"));
 }
 
 TEST_F(TrialsTest, LoggedMetricsAreInOrder) {

@@ -1,5 +1,7 @@
 #include "tests/unit/server/http/http_fixture.h"
 
+#include "tests/support/mentions.h"
+
 namespace attune::server {
 namespace {
 
@@ -27,7 +29,8 @@ class WarmStartApi : public HttpFixture {
 
 TEST_F(WarmStartApi, DescribesWhatItTookFromAnEarlierSweep) {
   const Json sweep = PostJson(kSweeps, Later("s1", 0.0011), 201);
-  EXPECT_EQ(sweep.at("warm_start"), Json::array({"1 of 3 results of s1; 2 outside of lr"}));
+  ASSERT_EQ(sweep.at("warm_start").size(), 1u);
+  EXPECT_THAT(sweep.at("warm_start")[0], testing::Mentions("1 of 3", "s1", "2 outside", "lr"));
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("warm_start"), sweep.at("warm_start"));
   EXPECT_EQ(GetJson("/api/v1/sweeps/s1").at("warm_start"), Json::array());
 }
@@ -36,12 +39,12 @@ TEST_F(WarmStartApi, NamesAMissingSweepAndItsPlace) {
   const Json error = Refused(Later("s77", 0.5));
   EXPECT_EQ(error.at("pointer"), "/warm_start");
   EXPECT_EQ(error.at("line"), 7);
-  EXPECT_THAT(error.at("message").get<std::string>(), HasSubstr("there is no sweep s77 here"));
+  EXPECT_THAT(error.at("message").get<std::string>(), HasSubstr("s77"));
 }
 
 TEST_F(WarmStartApi, RefusesTheOppositeGoal) {
   EXPECT_THAT(Refused(Later("s1", 0.5, "min")).at("message").get<std::string>(),
-              HasSubstr("s1 maximises accuracy"));
+              testing::Mentions("s1", "accuracy"));
 }
 
 // Sweep s2 optimises two metrics.
@@ -66,14 +69,15 @@ class WarmStartOfSeveral : public WarmStartApi {
 
 TEST_F(WarmStartOfSeveral, TakesResultsOfASweepWithTheSameMetrics) {
   const Json sweep = PostJson(kSweeps, Beginning("s2", 0.5, kBoth), 201);
-  EXPECT_EQ(sweep.at("warm_start"), Json::array({"1 of 1 results of s2"}));
+  ASSERT_EQ(sweep.at("warm_start").size(), 1u);
+  EXPECT_THAT(sweep.at("warm_start")[0], testing::Mentions("1 of 1", "s2"));
 }
 
 TEST_F(WarmStartOfSeveral, NamesTheMetricThatIsMissing) {
   const Json error = Refused(Beginning("s1", 0.5, kBoth));
   EXPECT_EQ(error.at("pointer"), "/warm_start");
   EXPECT_THAT(error.at("message").get<std::string>(),
-              HasSubstr("s1 improves accuracy, not latency"));
+              testing::Mentions("s1", "accuracy", "latency"));
 }
 
 }  // namespace
