@@ -18,7 +18,7 @@ using ::testing::SizeIs;
 
 const Error kFull{ErrorCode::kStorageFull, "the disk is full"};
 
-// A store that fails or dies when the test wants it to.
+// A store that fails, or in which the process dies, on request of the test.
 class FrailStore final : public EventStore {
  public:
   Status Append(std::span<const Event> batch) override {
@@ -150,7 +150,7 @@ TEST_F(ConductorMachineTest, ACommandNeedsAnEventOfTheOneBefore) {
 TEST_F(ConductorMachineTest, ConsequencesPrecedeTheNextCommand) {
   ASSERT_TRUE(Step(1, Asking(Create())).ok());
   diary.lines.clear();
-  Submission all = Asking(KillSweep{SweepId(1)});  // which has ended by then
+  Submission all = Asking(KillSweep{SweepId(1)});  // the sweep has ended before the command
   all.commands.push_back(PauseSweep{SweepId(1)});
   ASSERT_TRUE(Step(2, std::move(all)).ok());
   EXPECT_THAT(diary.lines, ::testing::Contains("sweep s1 has already ended: it is killed"));
@@ -214,7 +214,7 @@ class FullStore : public ConductorMachineTest {
   const Sweep& sweep() const { return *machine.brain().state().Find(SweepId(1)); }
   const Trial& trial(uint32_t number) const { return *sweep().Find(TrialNumber(number)); }
 
-  // A fact that the executor sends about a trial's attempt.
+  // Makes a fact that the executor sends about an attempt of a trial.
   RecordFact Of(uint32_t number, AttemptEnded ended) const {
     ended.attempt = trial(number).live->id;
     return {.epoch = trial(number).live->epoch, .fact = ended, .executor = "box"};
@@ -259,7 +259,7 @@ TEST_F(FullStore, StartsNothingInPlaceOfWhatItKills) {
 TEST_F(FullStore, RequestsFactsAgainThatItCannotStore) {
   EXPECT_FALSE(Record({Report(0)}));
   EXPECT_FALSE(Record({Report(0), Of(0, {.outcome = Outcome::kFinished})}))
-      << "an end must not overtake its report";
+      << "an end must not be stored before its report";
   EXPECT_TRUE(trial(0).live);
 }
 
@@ -272,7 +272,7 @@ TEST_F(FullStore, TakesTheEndOfAKilledGangWhoseReportsWereDropped) {
   EXPECT_TRUE(sweep().live.contains(TrialNumber(1)));
   store.kept.full.reset();
   Record({finished}, /*ends_only=*/true);
-  EXPECT_TRUE(sweep().live.contains(TrialNumber(1))) << "also when the store takes more again";
+  EXPECT_TRUE(sweep().live.contains(TrialNumber(1))) << "also after the store has space again";
 }
 
 TEST_F(FullStore, StoresNothingOnceItsReserveIsUsedUp) {
@@ -408,7 +408,7 @@ TEST_F(ClockTest, AStartThirtyYearsAheadDoesNotMoveTheLogsTime) {
   EXPECT_EQ(ShownNow(*right), Time{kYearUs + 5'000'000});
   const EventSeq seq = last().seq;
   Restart(kYearUs + 6'000'000);
-  EXPECT_EQ(last().seq, seq) << "the clock is what it was, and a second has passed";
+  EXPECT_EQ(last().seq, seq) << "the clock was not changed";
 }
 
 TEST_F(ClockTest, DelaysInTheLogKeepTheirLength) {
@@ -445,7 +445,8 @@ TEST_F(ClockTest, DisplayedTimesFollowAClockThatIsSet) {
   ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
   machine.SetWallClockOffset(kClockToleranceUs / 2);
   ASSERT_TRUE(Step(kYearUs + 1, Asking(Create())).ok());
-  EXPECT_EQ(machine.brain().state().clock_offset_us, 0) << "clocks are never quite the same";
+  EXPECT_EQ(machine.brain().state().clock_offset_us, 0)
+      << "a small difference is not an adjustment";
   machine.SetWallClockOffset(-10 * kYearUs);
   ASSERT_TRUE(Step(kYearUs + 2, Asking(Create())).ok());
   EXPECT_EQ(ShownNow(machine), Time{-9 * kYearUs + 2});

@@ -118,7 +118,7 @@ TEST_F(LogKeeperTest, ALogRestoredToBeforeItsIdentityCountsAsRestored) {
   EXPECT_EQ(marks.mark->seq, store.LastSeq());
 }
 
-// Other components may store something before it.
+// Other components may store events before the identity.
 TEST_F(LogKeeperTest, TheFirstIdentityIsAwaitedWhileTheDiskIsFull) {
   store.full = Error{ErrorCode::kStorageFull, "the disk is full"};
   Process first(algorithms, store, marks, 7);

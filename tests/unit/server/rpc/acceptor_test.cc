@@ -85,7 +85,7 @@ TEST_F(AcceptorTest, StrangersCloseEachOtherAndNoExecutor) {
   executor.Await(v1::ToExecutor::kWelcome);
   std::vector<UniqueFd> strangers;
   for (size_t i = 0; i < 2 * kUnauthenticated; ++i) strangers.push_back(Connect());
-  // A stranger who connects after all of these and waits until it is disconnected.
+  // A stranger that connects last and waits until it is disconnected.
   UniqueFd victim = Connect();
   for (size_t i = 0; i < 100; ++i) strangers.push_back(Connect());
   AwaitEnd(victim);

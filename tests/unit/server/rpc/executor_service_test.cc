@@ -366,7 +366,7 @@ TEST_F(ExecutorServiceTest, CheckpointsAreReadFromTheExecutorThatHasThem) {
   const auto read = reading.get();
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(read->data().size(), 4u << 20);
-  EXPECT_TRUE(executor.Deliver(piece).ok()) << "nobody waits for it any more";
+  EXPECT_TRUE(executor.Deliver(piece).ok()) << "the reader has given up";
 
   piece.clear_data();
   piece.set_error("cannot read model.bin");

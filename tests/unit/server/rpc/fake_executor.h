@@ -13,7 +13,7 @@
 
 namespace attune::server {
 
-// An executor that sends what the test tells it to, over a real stream.
+// An executor that sends the messages of the test over a real stream.
 class FakeExecutor {
  public:
   FakeExecutor(std::shared_ptr<grpc::Channel> channel, std::string name = "box",

@@ -32,12 +32,12 @@ TEST_F(SessionsTest, NothingIsReachableBeforeTheLogHasItsFirstIdentity) {
   server->Start();
   Create();
   const auto link = server->Join("box");
-  EXPECT_TRUE(link->welcomed()) << "it keeps its lease";
+  EXPECT_TRUE(link->welcomed()) << "the executor keeps its lease";
   EXPECT_FALSE(server->sessions.ReachOf("box").takes);
   EXPECT_TRUE(link->All(v1::ToExecutor::kDesired).empty());
   server->Do(IdentifyLog{LogIdentity(0), LogIdentity(7), ""});
   server->Run();
-  ASSERT_EQ(link->desired().assignments_size(), 2) << "there is no lost part to wait for";
+  ASSERT_EQ(link->desired().assignments_size(), 2) << "the log was not restored";
   EXPECT_EQ(link->desired().assignments(0).identity(), 7u);
 }
 
@@ -114,7 +114,7 @@ TEST_F(SessionsTest, AStayingExecutorIsReleasedWhenNotNeeded) {
   goodbye.set_stays(true);
   server->sessions.OnGoodbye(link->id, goodbye);
   server->Run();
-  EXPECT_FALSE(link->released()) << "the other one fetches it";
+  EXPECT_FALSE(link->released()) << "the other executor fetches the checkpoint";
   server->Do(RecordFact{next.epoch, AttemptStarted{next.id, {7}}});
   EXPECT_TRUE(link->released());
 }
@@ -167,7 +167,7 @@ TEST_F(HealthTest, AReportThatTheStoreRefusesIsRequestedAgain) {
   server->Run();
   EXPECT_EQ(Problem(), "");
   Free();
-  EXPECT_TRUE(link->closed) << "it says so again when it is back";
+  EXPECT_TRUE(link->closed) << "the executor repeats the message after it reconnects";
 }
 
 TEST_F(HealthTest, TheLastHeartbeatIsKnownWhileConnected) {

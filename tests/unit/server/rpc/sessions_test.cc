@@ -118,7 +118,7 @@ TEST_F(SessionsTest, LeasesBeginOnceTheLogHasBeenRead) {
 TEST_F(SessionsTest, AnExecutorThatReconnectsDuringItsLossJoinsAgain) {
   server->sessions.OnClosed(server->Join("box")->id);
   server->Pass(kPatienceUs + 1);                             // the loss is decided in the next step
-  const auto link = server->Connect(MakeHello("box", "a"));  // before that step
+  const auto link = server->Connect(MakeHello("box", "a"));  // reconnects before that step
   server->Run();
   EXPECT_TRUE(server->sessions.Connected("box"));
   EXPECT_FALSE(Lost("box"));
@@ -310,7 +310,7 @@ TEST_F(SessionsTest, OneBatchPerSessionIsStoredAtATime) {
 TEST_F(SessionsTest, FactsThatArriveDuringAStoreFormOneBatch) {
   const auto link = server->Join("box");
   for (uint64_t seq = 1; seq <= 3; ++seq) server->SayRemoved(*link, seq);
-  EXPECT_EQ(server->queue.TakeBatch().size(), 1u);  // the other two wait for it
+  EXPECT_EQ(server->queue.TakeBatch().size(), 1u);  // the other two facts wait for it
 }
 
 TEST_F(SessionsTest, AStreamThatIsNotReadMayClose) {
@@ -360,7 +360,8 @@ TEST_F(RestoredSessions, AnExecutorThatKnowsLaterEventsCausesANewIdentity) {
   EXPECT_TRUE(again->welcomed());
   EXPECT_EQ(again->desired().identity(), IdentityOf(server->state()).value);
   EXPECT_GT(again->desired().last_epoch(), link->desired().assignments(1).attempt().epoch());
-  EXPECT_EQ(again->desired().assignments_size(), 0) << "others may run what the log has lost";
+  EXPECT_EQ(again->desired().assignments_size(), 0)
+      << "other executors may run attempts that the log has lost";
   server->Pass(kPatienceUs);
   server->Beat(*again);
   server->Pass(1);
@@ -398,7 +399,8 @@ TEST_F(RestoredSessions, AServerThatRestartsSoonAfterARestoreWaitsToo) {
   const auto last = server->Connect(Again(*again));
   server->Run();
   ASSERT_TRUE(last->welcomed());
-  EXPECT_EQ(last->desired().assignments_size(), 0) << "others may run what the log has lost";
+  EXPECT_EQ(last->desired().assignments_size(), 0)
+      << "other executors may run attempts that the log has lost";
   server->Pass(kPatienceUs);
   server->Beat(*last);
   server->Pass(1);
@@ -419,7 +421,7 @@ TEST_F(RestoredSessions, FilesOfAnUnknownSweepIndicateARestore) {
   v1::Hello hello = MakeHello("box", "a");
   Add({SweepId(1), LogIdentity(7)}, *hello.mutable_sweeps());
   Add({SweepId(2), LogIdentity(7)}, *hello.mutable_sweeps());
-  Add({SweepId(3), LogIdentity(99)}, *hello.mutable_sweeps());  // of another server
+  Add({SweepId(3), LogIdentity(99)}, *hello.mutable_sweeps());  // a sweep of another server
   const auto link = server->Connect(hello);
   server->Run();
   EXPECT_THAT(server->state().parts, SizeIs(2));
@@ -466,7 +468,8 @@ TEST_F(RestoredSessions, AnAttemptLearnsWhichCheckpointsTheLogKnows) {
   EXPECT_FALSE(link->desired().assignments(0).has_known());
   EXPECT_EQ(link->desired().assignments(0).identity(), 7u);
   server->Do(IdentifyLog{LogIdentity(7), LogIdentity(8), "a backup was restored"});
-  EXPECT_FALSE(link->desired().assignments(0).has_known()) << "it runs, or is not started any more";
+  EXPECT_FALSE(link->desired().assignments(0).has_known())
+      << "the attempt runs already, or will not start";
   server->Pass(kPatienceUs);
   server->Beat(*link);
   server->Pass(1);

@@ -12,7 +12,7 @@
 namespace attune::server {
 namespace {
 
-// The sample's sweep; its best so far is 0.871.
+// The sweep of the sample log. Its best value is 0.871.
 class EndedSweep : public ::testing::Test {
  protected:
   EndedSweep() { EXPECT_TRUE(store_->Append(log_.events()).ok()); }
@@ -68,7 +68,7 @@ TEST_F(EndedSweep, KeepsItsFrontWhenItIsReopened) {
   ExpectSound();
 }
 
-// A later report is compared with the table's present contents.
+// A later report is compared with the current rows of the table.
 TEST_F(EndedSweep, IsNotKeptInMemory) {
   Append({End()});
   auto other =

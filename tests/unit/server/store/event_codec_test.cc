@@ -36,7 +36,7 @@ TEST(EventCodec, RoundTripsEveryFact) {
   }
 }
 
-// The test above compares only what Fields writes.
+// The test above compares only the members that Fields writes.
 TEST(EventCodec, AnExecutorJoinedKeepsWhichDeletedSweepsItHas) {
   const auto decoded = DecodeAgain(Encode(ExecutorJoined{.name = "a", .deleted = {SweepId(3)}}));
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;

@@ -56,7 +56,7 @@ class Offline : public ::testing::Test {
   ScratchFolder folder_;
   const std::string path_ = folder_ / "attune.db";
   SampleLog log_;
-  std::unique_ptr<SqliteStore> store_;  // like that of a running server
+  std::unique_ptr<SqliteStore> store_;  // open, as in a running server
 };
 
 TEST_F(Offline, ANonDatabaseIsNotReportedAsAFailedWrite) {
@@ -212,7 +212,7 @@ TEST_F(Offline, JsonLinesKeepObjects) {
 TEST_F(Offline, ExportedEventsAreTheWholeLogOrASweeps) {
   EXPECT_EQ(Lines({.what = ExportOptions::What::kEvents}).size(), log_.events().size() + 1);
   EXPECT_EQ(Lines({.what = ExportOptions::What::kEvents, .sweep = SweepId(1)}).size(),
-            log_.events().size() - 1);  // without the executor's two, with the header
+            log_.events().size() - 1);  // without the two events of executors, and with the header
   EXPECT_EQ(Lines({.what = ExportOptions::What::kEvents, .sweep = SweepId(2)}).size(), 1u);
 }
 

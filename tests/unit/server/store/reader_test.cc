@@ -135,7 +135,7 @@ TEST_F(ReaderTest, ARunningTrialKeepsTheReasonOfItsPromotion) {
   EXPECT_FALSE((*explanation)->rung.empty());
   const auto of_report = reader_->Explain(trial, last.step);
   ASSERT_TRUE(of_report.ok() && *of_report);
-  EXPECT_EQ((*of_report)->decision.verdict, last.verdict) << "a step is that of a report";
+  EXPECT_EQ((*of_report)->decision.verdict, last.verdict) << "the step is that of the report";
 }
 
 TEST_F(ReaderTest, AFilteredReadOfEventsIsBounded) {
@@ -178,7 +178,7 @@ TEST_F(ReaderTest, ResultsComeFromEndedTrials) {
   EXPECT_EQ((*results)[1].metrics, (Metrics{{"accuracy", 0.6}, {"latency", 30}}));
   EXPECT_EQ((*results)[1].config, SampleConfig(0.03));
   EXPECT_FALSE((*results)[1].complete);
-  EXPECT_TRUE((*results)[2].metrics.empty()) << "a report that does not count";
+  EXPECT_TRUE((*results)[2].metrics.empty()) << "its report does not count";
   EXPECT_TRUE((*results)[2].failed);
 }
 
@@ -235,12 +235,12 @@ TEST_F(ReaderTest, AVerdictNamesItsPolicy) {
   SweepSpec spec = SampleSpec();
   spec.stop.max_trials = 41;
   Add(SweepEdited{SweepId(1), spec, {"stop.max_trials 41"}});
-  EXPECT_FALSE(explain().policy_changed) << "it is judged as before";
+  EXPECT_FALSE(explain().policy_changed) << "the policy has not changed";
 
   spec.scheduler.options["reduction_factor"] = int64_t{4};
   Add(SweepEdited{SweepId(1), spec, {"scheduler.reduction_factor 4"}});
   EXPECT_TRUE(explain().policy_changed);
-  EXPECT_EQ(explain().policy, before.policy) << "what it was judged by stays";
+  EXPECT_EQ(explain().policy, before.policy) << "earlier decisions keep their policy";
   Add(TrialDecided{.attempt = {Trial(2), 1},
                    .step = Step(9),
                    .verdict = Verdict::Continue({.rule = "asha", .rung = Step(9)})});
@@ -314,7 +314,7 @@ TEST_F(ReaderTest, EventsComeInPagesWithTheirPosition) {
   EXPECT_EQ(rest->events.size(), log_.events().size() - 10);
   EXPECT_EQ(rest->seen, log_.events().back().seq);
   const auto other = reader_->EventsAfter(EventSeq(0), SweepId(7), 1'000);
-  EXPECT_EQ(other->events.size(), 2u);  // the executor's
+  EXPECT_EQ(other->events.size(), 2u);  // both are of the executor
   EXPECT_EQ(other->seen, log_.events().back().seq);
 }
 

@@ -183,7 +183,7 @@ TEST(SqliteStore, AGapInTheLogIsFoundOnReading) {
   EXPECT_THAT(read.error().message, HasSubstr("event 5"));
 }
 
-// The error of opening a new database that this SQL has changed.
+// Creates a database, changes it with this SQL, and returns the error of opening it.
 Error RefusalAfter(const std::string& sql) {
   const ScratchFolder folder;
   const std::string path = folder / "attune.db";
@@ -308,7 +308,7 @@ TEST(SqliteStore, AMissingFolderIsDeniedAndNamed) {
   EXPECT_THAT(opened.error().message, HasSubstr("/nonexistent-folder/attune.db"));
 }
 
-// Fills the store until an append fails; returns the events that were taken.
+// Appends until an append fails, and returns the events that were stored.
 size_t FillUp(SqliteStore& store, SampleLog& log) {
   const Status first = store.Append(log.events());
   EXPECT_TRUE(first.ok()) << first.error().message;
@@ -330,7 +330,7 @@ TEST(SqliteStore, AFullStoreRefusesABatchAsAWholeAndSaysSo) {
   const size_t taken = FillUp(*store, log);
   const auto before = Tables(path);
 
-  // A small event and one that does not fit: neither is kept.
+  // The batch has a small event and an event that does not fit. Neither is kept.
   const std::vector<Event> batch = {
       {EventSeq(taken + 1), Time{kSampleStart}, SearchExhausted{SweepId(1)}},
       {EventSeq(taken + 2), Time{kSampleStart},

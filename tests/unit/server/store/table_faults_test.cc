@@ -96,7 +96,7 @@ TEST_F(TableFaults, AFactThatTheTablesCannotTakeIsStillLogged) {
   Open();
   Append(log_.events());
   const auto before = log_.events().size();
-  // The tables have this sweep already. Later events must still be stored.
+  // The tables already have this sweep. Later events must still be stored.
   Append({log_.Next(SweepCreated{.sweep = SweepId(1), .spec = SampleSpec()}),
           log_.Next(TrialEnded{{SweepId(1), TrialNumber(2)}, TrialState::kKilled, "by a person"})});
   EXPECT_EQ(store_->LastSeq().value, before + 2);
@@ -234,7 +234,7 @@ TEST_F(ManyTrials, TheRowOfATrialWhoseAttemptEndsIsUpToDate) {
 TEST_F(ManyTrials, TheNextProcessUpdatesTheRemainingRows) {
   Report(1, 0.5);
   Report(2, 0.25);
-  // An attempt that has ended since, and another attempt of the same trial without reports.
+  // The attempt has ended since. Another attempt of the same trial has no reports.
   Append({log_.Next(AttemptEnded{.attempt = {Id(170), 1}, .outcome = Outcome::kLost}),
           log_.Next(AttemptAssigned{.attempt = {Id(170), 2}, .epoch = Epoch(5'000)})});
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 1);
@@ -255,7 +255,7 @@ TEST_F(ManyTrials, AStartWithADamagedFrontRebuildsTheTables) {
   ExpectSound();
 }
 
-TEST_F(ManyTrials, ADatabaseThatIsBehindIsWhole) {
+TEST_F(ManyTrials, ADatabaseWithPendingRowsHasNoFaults) {
   Report(1, 0.5);
   ExpectSound();
 }

@@ -43,7 +43,7 @@ max_concurrent_trials: 1
   }
 };
 
-// This happens after an update that changes the tables.
+// The server rebuilds its tables after an update that changes their form.
 TEST_F(AskTellTest, AsksAndReportsAreAnsweredWhileTablesAreRebuilt) {
   const std::string path = folder_ / "attune.db";
   const auto database =
@@ -232,7 +232,7 @@ TEST_F(AskTellTest, TheEndOfASweepIsNotAnError) {
     const std::string body =
         R"({"epoch": )" + Ask().at("epoch").dump() + R"(, "state": "completed"})";
     TellEnd(body, trial);
-    TellEnd(body, trial);  // tells it twice
+    TellEnd(body, trial);  // repeats the report
   }
   Ask();  // the searcher is exhausted
   const Json none = Ask();
@@ -322,7 +322,7 @@ TEST_F(AskTellTest, TheLastTellOfATrialMayAskForTheNext) {
 TEST_F(AskTellTest, ATellOfAContinuingTrialAsksForNothing) {
   const Json trial = Ask();
   EXPECT_FALSE(Tell(AtStep(1, trial)).contains("next"));
-  EXPECT_FALSE(Tell(AtStep(1, trial)).contains("next"));  // told again
+  EXPECT_FALSE(Tell(AtStep(1, trial)).contains("next"));  // repeats the report
   const auto renewed = client_->Post(
       "/api/v1/sweeps/s2/trials/0:tell",
       R"({"epoch": )" + trial.at("epoch").dump() + R"(, "state": "running", "ask": true})",

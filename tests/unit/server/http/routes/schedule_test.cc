@@ -10,7 +10,7 @@ namespace {
 Config Lr(double lr) { return {{"lr", lr}}; }
 TrialId Id(uint32_t trial) { return {SweepId(1), TrialNumber(trial)}; }
 
-// Gives events of trials to Lineages.
+// Feeds events of trials to Lineages.
 class Story {
  public:
   Story& Created(uint32_t trial, double lr) {
@@ -62,7 +62,8 @@ TEST(Lineages, OfACloneIncludesItsDonors) {
   EXPECT_EQ(story.Of(0), "0: 0.1 by 0");
 }
 
-// The donor clones another trial before its clone starts. The checkpoint is from before that.
+// The donor clones another trial before its own clone starts. The checkpoint of the clone is older
+// than that.
 TEST(Lineages, UsesTheDonorsLineageAtItsCheckpoint) {
   Story story;
   story.Created(0, 0.1).Created(1, 0.2).Created(2, 0.3);

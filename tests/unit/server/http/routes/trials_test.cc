@@ -27,7 +27,8 @@ TEST_F(TrialsTest, TrialsAreListedByNumberAndInPages) {
 TEST_F(TrialsTest, ADecisionIsExplainedByOthersAtItsRung) {
   const Json explanation = GetJson("/api/v1/sweeps/s1/trials/1/explanation");
   EXPECT_EQ(explanation.at("decision").at("reason"), "stopped at step 1: rank 2 of 2");
-  EXPECT_EQ(explanation.at("decision").at("policy"), 2) << "as the sweep was created";
+  EXPECT_EQ(explanation.at("decision").at("policy"), 2)
+      << "the policy of the sweep as it was created";
   EXPECT_EQ(explanation.at("policy").at("name"), "asha");
   EXPECT_EQ(explanation.at("policy_changed"), false);
   EXPECT_EQ(explanation.at("rung_trials"), Json::parse(R"([
@@ -111,7 +112,7 @@ TEST_F(TrialsTest, TheCheckpointsOfASweepAreListedInPages) {
     token = page.at("next_page_token");
     ++pages;
   } while (!token.empty());
-  EXPECT_EQ(pages, 4);  // one a trial
+  EXPECT_EQ(pages, 4);  // one for each trial
   ASSERT_EQ(kept.size(), 1u);
   EXPECT_EQ(kept[0].at("sweep"), "s1");
   EXPECT_EQ(kept[0].at("trial"), 0);
@@ -119,7 +120,7 @@ TEST_F(TrialsTest, TheCheckpointsOfASweepAreListedInPages) {
   EXPECT_EQ(kept[0].at("step"), 3);
   EXPECT_EQ(kept[0].at("bytes"), 431'232);
   EXPECT_EQ(kept[0].at("executor"), "box");
-  EXPECT_TRUE(kept[0].at("best").is_null());  // it was better at step 9
+  EXPECT_TRUE(kept[0].at("best").is_null());  // the trial was better at step 9
   GetJson("/api/v1/sweeps/s9/checkpoints", 404);
   GetJson("/api/v1/sweeps/s1/checkpoints?page_size=0", 400);
 }

@@ -38,7 +38,7 @@ class ConnectionsTest : public HttpFixture {
     return RawClient(server_->port(), receive_bytes);
   }
 
-  // Connections that have sent `sent`, one after the other, and received `got`.
+  // Opens connections one after the other. Each has sent `sent` and received `got`.
   std::vector<RawClient> ConnectMany(int count, std::string_view sent, std::string_view got) const {
     std::vector<RawClient> clients;
     for (int i = 0; i < count; ++i) {
@@ -250,7 +250,7 @@ TEST_F(NarrowTest, ARequestBeyondTheQueueIsRefused) {
   answering.wait();
   auto second = ConnectMany(1, Request("GET /api/v1/executors"), "");
   // One thread reads the connections, so the queue takes the requests in order of arrival. The next
-  // one is too many.
+  // request exceeds the limit.
   RawClient third = Connect();
   std::string refusal;
   third.Send(kVersion);
@@ -283,7 +283,7 @@ TEST_F(NarrowTest, AStreamBeyondTheLimitIsRefusedAndStreamsUseNoWorker) {
   EXPECT_THAT(refusal, StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(refusal, HasSubstr("Retry-After: 10\r\n"));
   EXPECT_THAT(refusal, HasSubstr("3 streams"));
-  fourth.Send(Request("GET /api/v1/executors"));  // the one worker is free
+  fourth.Send(Request("GET /api/v1/executors"));  // the only worker is free
   EXPECT_THAT(fourth.ReadUntil("]"), HasSubstr("200 OK"));
   backend_.AwaitWaiter();
   backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, ""});

@@ -102,7 +102,7 @@ TEST(Framing, AHeadHasAMaximumLength) {
   EXPECT_EQ(ProblemOf(begin + std::string(kMaxHeadBytes - begin.size() + 1, 'x') + "\r\n\r\n"),
             rest::ProblemType::kHeadersTooLarge);
   EXPECT_EQ(ProblemOf(begin + std::string(kMaxHeadBytes, 'x')),
-            rest::ProblemType::kHeadersTooLarge);  // and still no end
+            rest::ProblemType::kHeadersTooLarge);  // the head has no end yet
 }
 
 TEST(Framing, AChunkedBodyHasAMaximumLength) {

@@ -102,7 +102,7 @@ TEST_F(HttpsTest, CarriesLongBodiesBothWays) {
   const std::string comment = "# " + std::string(900'000, 'b');
   const auto told = client->Post("/api/v1/sweeps:validate", comment, "application/yaml");
   ASSERT_TRUE(told);
-  EXPECT_EQ(told->status, 400) << told->body;  // the body is only a comment
+  EXPECT_EQ(told->status, 400) << told->body;  // the file has only a comment
 }
 
 TEST_F(HttpsTest, StreamsEvents) {
