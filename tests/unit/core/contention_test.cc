@@ -21,7 +21,7 @@ class Contention : public BrainTest {
   }
   size_t Gangs(SweepId id) const { return sweep(id).live.size(); }
   // Ends the first gang of the sweep, or its first gang on `executor`.
-  std::vector<Event> FreeOne(SweepId id, const std::string& executor = "") {
+  std::vector<Event> EndOneGang(SweepId id, const std::string& executor = "") {
     for (TrialNumber number : sweep(id).live) {
       const Attempt live = *sweep(id).Find(number)->live;
       if (executor.empty() || live.ranks[0].executor == executor)
@@ -38,8 +38,8 @@ TEST_F(Contention, AHigherPriorityIsServedFirst) {
   SweepSpec urgent = Gangs(1);
   urgent.priority = 1;
   const SweepId high = Create(urgent);
-  FreeOne(low);
-  FreeOne(low);
+  EndOneGang(low);
+  EndOneGang(low);
   EXPECT_EQ(Gangs(low), 0u);
   EXPECT_EQ(Gangs(high), 2u);
 }
@@ -48,7 +48,7 @@ TEST_F(Contention, AReturnedShareIsUsedByTheNextGang) {
   Join("gpus", {.gpus = 1});
   const SweepId id = Create(Shares(30));
   EXPECT_EQ(Gangs(id), 3u);
-  FreeOne(id);
+  EndOneGang(id);
   EXPECT_EQ(Gangs(id), 3u);
 }
 
@@ -71,11 +71,11 @@ TEST_F(Contention, SharesAreGivenWhileNoGpuIsReserved) {
   const SweepId first = Create(narrow);
   const SweepId large = Create(wide);
   ASSERT_EQ(Gangs(first), 6u) << "two of them on box";
-  FreeOne(first, "host");
+  EndOneGang(first, "host");
   ASSERT_TRUE(brain.state().reservation) << "for the sweep `large`";
   EXPECT_EQ(brain.state().reservation->sweep, large);
   for (int i = 0; i < 6; ++i) {
-    FreeOne(small);
+    EndOneGang(small);
     EXPECT_EQ(Gangs(small), 4u);
   }
 }
@@ -85,7 +85,7 @@ TEST_F(Contention, SharesOfAGpuAreComparedAsFractions) {
   const SweepId first = Create(Shares(25));
   ASSERT_EQ(Gangs(first), 8u);
   const SweepId second = Create(Shares(50));
-  for (int i = 0; i < 8; ++i) FreeOne(first);
+  for (int i = 0; i < 8; ++i) EndOneGang(first);
   EXPECT_EQ(Gangs(first), 4u) << "a GPU for each sweep";
   EXPECT_EQ(Gangs(second), 2u);
 }
@@ -94,7 +94,7 @@ TEST_F(Contention, AGangThatNeedsAWholeGpuIsNotStarvedByShares) {
   Join("gpus", {.gpus = 1});
   const SweepId small = Create(Shares(50));
   const SweepId large = Create(Gangs(1));
-  for (int i = 0; i < 2; ++i) FreeOne(small);
+  for (int i = 0; i < 2; ++i) EndOneGang(small);
   EXPECT_EQ(Gangs(large), 1u);
 }
 
@@ -102,8 +102,8 @@ TEST_F(Contention, SweepsOfEqualPriorityShareByTheirDominantResource) {
   Join("gpus", {.gpus = 8});
   const SweepId twos = Create(Gangs(2));
   const SweepId ones = Create(Gangs(1));
-  FreeOne(twos);
-  FreeOne(twos);
+  EndOneGang(twos);
+  EndOneGang(twos);
   EXPECT_EQ(Gangs(twos), 2u);
   EXPECT_EQ(Gangs(ones), 4u);
 }
@@ -117,7 +117,7 @@ TEST_F(Contention, CapacityIsSharedByOwnersAndThenByTheirSweeps) {
   const SweepId first = create("ada");
   const SweepId second = create("ada");
   const SweepId other = create("bob");
-  for (int i = 0; i < 12; ++i) FreeOne(i % 2 == 0 ? first : Gangs(second) > 0 ? second : first);
+  for (int i = 0; i < 12; ++i) EndOneGang(i % 2 == 0 ? first : Gangs(second) > 0 ? second : first);
   EXPECT_EQ(Gangs(other), 4u);
   EXPECT_EQ(Gangs(first), 2u);
   EXPECT_EQ(Gangs(second), 2u);
@@ -127,14 +127,14 @@ TEST_F(Contention, ALargeGangIsNotStarvedBySmallOnes) {
   Join("gpus", {.gpus = 4});
   const SweepId small = Create(Gangs(1));
   const SweepId large = Create(Gangs(4, 1));
-  const auto events = FreeOne(small);
+  const auto events = EndOneGang(small);
   ASSERT_NE(Find<SlotsReserved>(events), nullptr);
   EXPECT_EQ(Find<SlotsReserved>(events)->executor, "gpus");
   EXPECT_EQ(Gangs(small), 3u);
   EXPECT_THAT(brain.Waiting(sweep(large)), testing::Mentions("gpus"));
-  FreeOne(small);
-  FreeOne(small);
-  FreeOne(small);
+  EndOneGang(small);
+  EndOneGang(small);
+  EndOneGang(small);
   EXPECT_EQ(Gangs(large), 1u);
   EXPECT_FALSE(brain.state().reservation);
   EXPECT_THAT(brain.Waiting(sweep(small)), testing::Mentions("1 GPU"));
@@ -145,7 +145,7 @@ TEST_F(Contention, ASweepRaisedAboveAReservationStartsAtOnce) {
   Join("gpus", {.gpus = 4});
   const SweepId small = Create(Gangs(1));
   const SweepId large = Create(Gangs(4, 1));
-  FreeOne(small);
+  EndOneGang(small);
   ASSERT_EQ(Gangs(small), 3u);
   SweepSpec spec = sweep(small).spec;
   spec.priority = 1;
@@ -159,9 +159,9 @@ TEST_F(Contention, AReservationDoesNotAffectOtherExecutors) {
   Join("b", {.gpus = 4});
   const SweepId small = Create(Gangs(1));
   const SweepId large = Create(Gangs(4, 1));
-  FreeOne(small, "b");
+  EndOneGang(small, "b");
   EXPECT_TRUE(brain.state().reservation->workers.contains("b"));
-  FreeOne(small, "a");
+  EndOneGang(small, "a");
   EXPECT_EQ(Gangs(small), 5u) << "the freed slot of a is used again";
   EXPECT_EQ(Gangs(large), 0u);
 }
@@ -170,12 +170,12 @@ TEST_F(Contention, SlotsBeyondTheReservationMayBeUsed) {
   Join("gpus", {.gpus = 4});
   const SweepId small = Create(Gangs(1));
   const SweepId large = Create(Gangs(3, 1));
-  FreeOne(small);
+  EndOneGang(small);
   EXPECT_EQ(Gangs(small), 4u) << "one GPU of four is not reserved";
-  FreeOne(small);
-  FreeOne(small);
+  EndOneGang(small);
+  EndOneGang(small);
   EXPECT_EQ(Gangs(small), 2u);
-  FreeOne(small);
+  EndOneGang(small);
   EXPECT_EQ(Gangs(large), 1u);
   EXPECT_EQ(Gangs(small), 1u);
 }
@@ -183,7 +183,7 @@ TEST_F(Contention, SlotsBeyondTheReservationMayBeUsed) {
 TEST_F(Contention, GangsOfEqualSizeReserveNothing) {
   const SweepId first = Create(testing::ToySpec());
   Create(testing::ToySpec());
-  FreeOne(first);
+  EndOneGang(first);
   EXPECT_FALSE(brain.state().reservation);
 }
 
@@ -191,7 +191,7 @@ TEST_F(Contention, AReservationEndsWhenItsGangNeedsNoneAnyMore) {
   Join("gpus", {.gpus = 4});
   const SweepId small = Create(Gangs(1));
   const SweepId large = Create(Gangs(4, 1));
-  FreeOne(small);
+  EndOneGang(small);
   ASSERT_TRUE(brain.state().reservation);
   const auto events = Do(PauseSweep{large});
   ASSERT_NE(Find<ReservationReleased>(events), nullptr);
@@ -203,10 +203,10 @@ TEST_F(Contention, AReservationMovesWhenItsExecutorIsLost) {
   Join("b", {.gpus = 4});
   const SweepId small = Create(Gangs(1));
   Create(Gangs(4, 1));
-  FreeOne(small, "a");
+  EndOneGang(small, "a");
   EXPECT_TRUE(brain.state().reservation->workers.contains("a"));
   Do(LoseExecutor{"a", brain.state().executors.at("a").incarnation, "silent"});
-  FreeOne(small, "b");
+  EndOneGang(small, "b");
   EXPECT_TRUE(brain.state().reservation->workers.contains("b"));
 }
 
@@ -214,11 +214,11 @@ TEST_F(Contention, ADisconnectedExecutorKeepsItsReservation) {
   Join("gpus", {.gpus = 4});
   const SweepId small = Create(Gangs(1));
   const SweepId large = Create(Gangs(4, 1));
-  FreeOne(small);
+  EndOneGang(small);
   ASSERT_TRUE(brain.state().reservation);
   connected = false;  // as after a restart of the server
   EXPECT_EQ(Find<ReservationReleased>(Wait(1)), nullptr);
-  FreeOne(small);
+  EndOneGang(small);
   connected = true;
   Wait(1);
   EXPECT_EQ(brain.state().reservation->sweep, large);

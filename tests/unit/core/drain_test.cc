@@ -121,7 +121,7 @@ TEST_F(Drains, GangsOfALeavingExecutorSaveAndLeave) {
 // A gang's reports are 20 s apart.
 class EndingExecutors : public Drains {
  protected:
-  void JoinFor(const std::string& name, double seconds) {
+  void JoinWithTimeLeft(const std::string& name, double seconds) {
     Do(JoinExecutor{
         .name = name, .instance = "a", .resources = {.cpus = 2}, .time_left = Seconds(seconds)});
   }
@@ -138,7 +138,7 @@ class EndingExecutors : public Drains {
 
 TEST_F(EndingExecutors, AGangLeavesIfThereIsNoTimeForTwoMoreReports) {
   Lose("box");
-  JoinFor("short", 200);
+  JoinWithTimeLeft("short", 200);
   Create(LongGangs());
   ASSERT_EQ(HostOf(0), "short");
   for (int64_t step = 1; step <= 4; ++step) {
@@ -159,7 +159,7 @@ TEST_F(EndingExecutors, AGangLeavesIfThereIsNoTimeForTwoMoreReports) {
 
 TEST_F(EndingExecutors, AnExecutorWithTooLittleTimeFromTheStartIsStillUsed) {
   Lose("box");
-  JoinFor("short", 75);
+  JoinWithTimeLeft("short", 75);
   Create(LongGangs());
   ASSERT_EQ(HostOf(0), "short");
   ReportAfter20Seconds(1);
@@ -170,7 +170,7 @@ TEST_F(EndingExecutors, AnExecutorWithTooLittleTimeFromTheStartIsStillUsed) {
 // Regression: the server crashed because it reserved slots on no executor.
 TEST_F(EndingExecutors, NothingIsReservedOnAnExecutorThatEndsTooSoon) {
   Lose("box");
-  JoinFor("short", 200);
+  JoinWithTimeLeft("short", 200);
   Join("small", {.cpus = 1});
   Create(LongGangs());
   ASSERT_EQ(HostOf(0), "short");
@@ -187,7 +187,7 @@ TEST_F(EndingExecutors, NothingIsReservedOnAnExecutorThatEndsTooSoon) {
 // Regression: the slots stayed idle until the next event.
 TEST_F(EndingExecutors, AnExecutorThatNeverHadEnoughTimeIsUsedAtOnce) {
   Lose("box");
-  JoinFor("short", 75);
+  JoinWithTimeLeft("short", 75);
   const SweepId first = Create(LongGangs());
   Join("den", {.cpus = 2});
   SweepSpec two = LongGangs();
@@ -203,7 +203,7 @@ TEST_F(EndingExecutors, AnExecutorThatNeverHadEnoughTimeIsUsedAtOnce) {
 }
 
 TEST_F(EndingExecutors, ASnapshotKeepsTheTimeLeft) {
-  JoinFor("short", 200);
+  JoinWithTimeLeft("short", 200);
   State loaded(algorithms);
   ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
   EXPECT_EQ(loaded.executors.at("short").host.lifetime, Seconds(200));

@@ -18,7 +18,7 @@ using ::testing::StartsWith;
 
 class Edits : public BrainTest {
  protected:
-  static SweepSpec Ranged() {
+  static SweepSpec SpecWithRanges() {
     SweepSpec spec = testing::ToySpec();
     spec.space = SearchSpace({{.name = "x", .domain = IntDomain{.min = 0, .max = 1000}},
                               {.name = "lr", .domain = FloatDomain{.min = 0.1, .max = 1}},
@@ -30,17 +30,17 @@ class Edits : public BrainTest {
     return spec.space.parameters();
   }
   static Error RefusedChange(const SweepSpec& to) {
-    const auto changes = Changes(Ranged(), to);
+    const auto changes = Changes(SpecWithRanges(), to);
     EXPECT_FALSE(changes.ok());
     return changes.ok() ? Error{} : changes.error();
   }
-  EditSweep With(SweepSpec spec) const {
+  EditSweep MakeEdit(SweepSpec spec) const {
     return {.sweep = id(), .spec = std::move(spec), .seen = brain.state().last_seq};
   }
 };
 
 TEST_F(Edits, DescribeChangesByKeysOfTheSweepFile) {
-  SweepSpec to = Ranged();
+  SweepSpec to = SpecWithRanges();
   to.priority = 3;
   to.stop.max_trials = 200;
   to.stop.targets = {0.5};
@@ -48,7 +48,7 @@ TEST_F(Edits, DescribeChangesByKeysOfTheSweepFile) {
   std::get<FloatDomain>(parameters[1].domain).max = 2.5;
   std::get<CategoricalDomain>(parameters[2].domain).values.pop_back();
   to.space = SearchSpace(parameters);
-  EXPECT_THAT(*Changes(Ranged(), to),
+  EXPECT_THAT(*Changes(SpecWithRanges(), to),
               ElementsAre("priority 3", "stop.max_trials 200", "target of score 0.5",
                           "parameters.lr.max 2.5", "parameters.kind.values [1]"));
   EXPECT_THAT(*Changes(to, to), IsEmpty());
@@ -57,7 +57,7 @@ TEST_F(Edits, DescribeChangesByKeysOfTheSweepFile) {
 TEST_F(Edits, TheTableOfKeysSaysWhichMayChange) {
   std::mt19937_64 random(20261127);
   testing::MemberDraw draw(random);
-  SweepSpec from = Ranged();
+  SweepSpec from = SpecWithRanges();
   from.objectives.clear();
   for (const std::string& name : draw.MetricNames()) from.objectives.push_back(Minimise(name));
   ForEachKey<SweepSpec>([&](const auto& row) {
@@ -74,33 +74,33 @@ TEST_F(Edits, TheTableOfKeysSaysWhichMayChange) {
 }
 
 TEST_F(Edits, KeysThatEarlierTrialsDependOnCannotChange) {
-  SweepSpec to = Ranged();
+  SweepSpec to = SpecWithRanges();
   to.seed = 5;
   EXPECT_THAT(RefusedChange(to).message, StartsWith("searcher.seed: "));
-  const auto with = [](auto change) {
-    SweepSpec spec = Ranged();
+  const auto after = [](auto change) {
+    SweepSpec spec = SpecWithRanges();
     change(spec);
     return spec;
   };
-  EXPECT_THAT(RefusedChange(with([](auto& s) { s.program.command = {"other"}; })).message,
+  EXPECT_THAT(RefusedChange(after([](auto& s) { s.program.command = {"other"}; })).message,
               HasSubstr("command: "));
-  EXPECT_THAT(RefusedChange(with([](auto& s) { s.objectives = {Minimise("score")}; })).message,
+  EXPECT_THAT(RefusedChange(after([](auto& s) { s.objectives = {Minimise("score")}; })).message,
               HasSubstr("metric: "));
-  EXPECT_THAT(RefusedChange(with([](auto& s) {
+  EXPECT_THAT(RefusedChange(after([](auto& s) {
                 s.constraints = {{"cost", 1}};
               })).message,
               HasSubstr("constraints: "));
-  EXPECT_THAT(RefusedChange(with([](auto& s) { s.gang.workers = 7; })).message,
+  EXPECT_THAT(RefusedChange(after([](auto& s) { s.gang.workers = 7; })).message,
               HasSubstr("resources.workers: "));
-  EXPECT_THAT(RefusedChange(with([](auto& s) { s.searcher.name = "grid"; })).message,
+  EXPECT_THAT(RefusedChange(after([](auto& s) { s.searcher.name = "grid"; })).message,
               HasSubstr("searcher.name: "));
-  EXPECT_THAT(RefusedChange(with([](auto& s) {
+  EXPECT_THAT(RefusedChange(after([](auto& s) {
                 auto parameters = s.space.parameters();
                 parameters.pop_back();
                 s.space = SearchSpace(parameters);
               })).message,
               HasSubstr("parameters.fixed: "));
-  EXPECT_THAT(RefusedChange(with([](auto& s) {
+  EXPECT_THAT(RefusedChange(after([](auto& s) {
                 auto parameters = s.space.parameters();
                 std::get<FloatDomain>(parameters[1].domain).scale = Scale::kLog;
                 s.space = SearchSpace(parameters);
@@ -113,17 +113,18 @@ TEST_F(Edits, TheCurrentSpecIsTheEditedOne) {
   SweepSpec spec = sweep().spec;
   spec.priority = 4;
   spec.max_concurrent_trials = 1;
-  const auto events = Do(With(spec));
+  const auto events = Do(MakeEdit(spec));
   ASSERT_NE(Find<SweepEdited>(events), nullptr);
   EXPECT_THAT(Find<SweepEdited>(events)->changes,
               ElementsAre("max_concurrent_trials 1", "priority 4"));
   EXPECT_EQ(sweep().spec, spec);
-  EXPECT_THAT(*brain.Execute(With(spec), Tick()), IsEmpty()) << "the sweep has this spec already";
+  EXPECT_THAT(*brain.Execute(MakeEdit(spec), Tick()), IsEmpty())
+      << "the sweep has this spec already";
 }
 
 TEST_F(Edits, AnEditThatMissesAnEarlierEditIsRefused) {
   Create(testing::ToySpec());
-  EditSweep mine = With(sweep().spec);
+  EditSweep mine = MakeEdit(sweep().spec);
   mine.spec->priority = 1;
   EditSweep theirs = mine;
   theirs.spec->priority = 2;
@@ -135,7 +136,8 @@ TEST_F(Edits, ALimitBelowTheCurrentCountIsRefusedWithItsKey) {
   Create(testing::ToySpec());
   SweepSpec spec = sweep().spec;
   spec.stop.max_trials = 1;
-  EXPECT_THAT(Refused(With(spec)).message, testing::Mentions("stop.max_trials: ", "1", "2 trials"));
+  EXPECT_THAT(Refused(MakeEdit(spec)).message,
+              testing::Mentions("stop.max_trials: ", "1", "2 trials"));
 }
 
 TEST_F(Edits, UntriedPointsOutsideTheNewSpaceAreLeftOut) {
@@ -150,7 +152,7 @@ TEST_F(Edits, ATargetThatWasAlreadyReachedEndsTheSweep) {
   Report(0, 1, 0.7);
   SweepSpec spec = sweep().spec;
   spec.stop.targets = {0.6};
-  const auto events = Do(With(spec));
+  const auto events = Do(MakeEdit(spec));
   ASSERT_NE(Find<SweepStopping>(events), nullptr);
   EXPECT_THAT(Find<SweepStopping>(events)->reason, testing::Mentions("score 0.7", "step 1"));
 }
@@ -163,9 +165,9 @@ TEST_F(Edits, AnEditedEndedSweepContinues) {
   Finish(1);
   ASSERT_TRUE(Ended(StateOf(id())));
   spec.priority = 1;
-  EXPECT_THAT(Refused(With(spec)).message, testing::Mentions("2 trials"));
+  EXPECT_THAT(Refused(MakeEdit(spec)).message, testing::Mentions("2 trials"));
   spec.stop.max_trials = 3;
-  const auto events = Do(With(spec));
+  const auto events = Do(MakeEdit(spec));
   EXPECT_NE(Find<SweepReopened>(events), nullptr);
   EXPECT_NE(Find<TrialCreated>(events), nullptr);
 }
@@ -175,7 +177,7 @@ TEST_F(Edits, ALogWithEditsReplaysToTheSameState) {
   Report(0, 1, 0.5);
   SweepSpec spec = sweep().spec;
   spec.priority = 2;
-  Do(With(spec));
+  Do(MakeEdit(spec));
   Finish(0);
   Auditor auditor(algorithms);
   State replayed(algorithms);

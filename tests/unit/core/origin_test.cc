@@ -18,7 +18,7 @@ class Origins : public BrainTest {
     spec.failure.max_restarts = 0;
     return spec;
   }
-  const std::string& Host(uint32_t number) { return trial(number).live->ranks[0].executor; }
+  const std::string& HostOf(uint32_t number) { return trial(number).live->ranks[0].executor; }
 };
 
 TEST_F(Origins, ATrialResumesOnTheExecutorWithItsCheckpoint) {
@@ -27,10 +27,10 @@ TEST_F(Origins, ATrialResumesOnTheExecutorWithItsCheckpoint) {
   SweepSpec spec = OneTrial();
   spec.failure.max_restarts = 1;
   Create(spec);
-  ASSERT_EQ(Host(0), "n1");
+  ASSERT_EQ(HostOf(0), "n1");
   SaveAndReport(0, 1);
   Fail(0);
-  EXPECT_EQ(Host(0), "n1");
+  EXPECT_EQ(HostOf(0), "n1");
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
 }
 
@@ -45,7 +45,7 @@ TEST_F(Origins, AnotherExecutorFetchesACheckpointWhileItsHolderIsFull) {
   const SweepId first = id();
   connected = true;
   Create(urgent);
-  EXPECT_EQ(Host(0), "n1");
+  EXPECT_EQ(HostOf(0), "n1");
   JoinWithFolder("n2", {.cpus = 3}, "of n2");
   const Trial& moved = *sweep(first).Find(TrialNumber(0));
   EXPECT_EQ(moved.live->ranks[0].executor, "n2");
@@ -82,7 +82,7 @@ TEST_F(Origins, AFailedFetchIsRetriedLaterWithoutACharge) {
               testing::Mentions("attempt 1: the disk is full", "1 s"));
   EXPECT_FALSE(trial(0).live);
   Wait(1);
-  EXPECT_EQ(Host(0), "n1");
+  EXPECT_EQ(HostOf(0), "n1");
 }
 
 TEST_F(Origins, ATrialWaitsWhileTheHolderIsDisconnected) {
@@ -98,7 +98,7 @@ TEST_F(Origins, ATrialWaitsWhileTheHolderIsDisconnected) {
   EXPECT_THAT(brain.Waiting(sweep(id)), testing::Mentions("n1"));
   reachable = {};
   Wait(1);
-  EXPECT_EQ(Host(0), "n1");
+  EXPECT_EQ(HostOf(0), "n1");
 }
 
 TEST_F(Origins, ADrainedHolderStillSendsItsCheckpoints) {
@@ -112,7 +112,7 @@ TEST_F(Origins, ADrainedHolderStillSendsItsCheckpoints) {
   EXPECT_FALSE(trial(0).live);
   reachable = {};
   Wait(1);
-  EXPECT_EQ(Host(0), "n2");
+  EXPECT_EQ(HostOf(0), "n2");
 }
 
 TEST_F(Origins, ATrialStartsOverWithoutAChargeIfTheHolderIsLost) {
@@ -138,7 +138,7 @@ TEST_F(Origins, ATrialFallsBackToAnOlderCheckpoint) {
   connected = true;
   JoinWithFolder("n1", {.cpus = 2}, "of n1");  // joins again, too small for the gang
   JoinWithFolder("n2", {.cpus = 3}, "of n1");  // sees the same folder
-  ASSERT_EQ(Host(0), "n2");
+  ASSERT_EQ(HostOf(0), "n2");
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 1)) << "n1 has joined again, so n2 can read it";
 }
 
@@ -146,10 +146,10 @@ TEST_F(Origins, ACheckpointInASharedFolderResumesAnywhere) {
   JoinWithFolder("n1", {.cpus = 3}, "shared");
   JoinWithFolder("n2", {.cpus = 3}, "shared");
   Create(OneTrial());
-  ASSERT_EQ(Host(0), "n1");
+  ASSERT_EQ(HostOf(0), "n1");
   SaveAndReport(0, 1);
   const auto events = Lose("n1");
-  EXPECT_EQ(Host(0), "n2");
+  EXPECT_EQ(HostOf(0), "n2");
   EXPECT_EQ(Find<AttemptAssigned>(events)->resume->path, Path(0, 1));
   EXPECT_EQ(Find<AttemptAssigned>(events)->reason, "");
 }
@@ -160,7 +160,7 @@ TEST_F(Origins, CheckpointsWithoutAFolderAreReadableEverywhere) {
   SaveAndReport(0, 1);
   Lose("n1");
   Join("n2", {.cpus = 3});
-  EXPECT_EQ(Host(0), "n2");
+  EXPECT_EQ(HostOf(0), "n2");
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
 }
 
@@ -169,7 +169,7 @@ TEST_F(Origins, AnExecutorWithANewFolderNoLongerHoldsTheCheckpoint) {
   Create(OneTrial());
   SaveAndReport(0, 1);
   Do(JoinExecutor{"n1", "b", "127.0.0.1", {.cpus = 3}, false, "second"});
-  ASSERT_EQ(Host(0), "n1");
+  ASSERT_EQ(HostOf(0), "n1");
   EXPECT_FALSE(trial(0).live->resume);
 }
 

@@ -34,11 +34,11 @@ class UnfitHosts : public BrainTest {
     Tell(TrialOn(name).value(), AttemptFirstStep{});
     Report(TrialOn(name).value(), 1, 0.9);
   }
-  void SayHealthOf(const std::string& name, const std::string& problem) {
+  void ReportHealthOf(const std::string& name, const std::string& problem) {
     Do(ReportHealth{name, executor(name).incarnation, problem});
   }
   // Quarantines box for the first time.
-  void Break() {
+  void QuarantineBox() {
     Join("den", {.cpus = 2});
     Create(Gangs());
     SucceedOn("den");
@@ -49,26 +49,26 @@ class UnfitHosts : public BrainTest {
 
 TEST_F(UnfitHosts, AnUnhealthyHostStartsNothingAndItsGangsContinue) {
   Create(Gangs(2));
-  SayHealthOf("box", "its disk has 0.2 GiB left (/data), less than 1.0 GiB");
+  ReportHealthOf("box", "its disk has 0.2 GiB left (/data), less than 1.0 GiB");
   Report(0, 1, 0.9);
   Finish(0);
   EXPECT_EQ(StateOf(0), TrialState::kCompleted);
   EXPECT_THAT(brain.Waiting(sweep()),
               testing::Mentions("box", "its disk has 0.2 GiB left (/data), less than 1.0 GiB"));
-  SayHealthOf("box", "");
+  ReportHealthOf("box", "");
   EXPECT_EQ(TrialOn("box"), 1u);
 }
 
 TEST_F(UnfitHosts, ARepeatedProblemIsNotLogged) {
-  SayHealthOf("box", "hot");
+  ReportHealthOf("box", "hot");
   const size_t events = log.size();
-  SayHealthOf("box", "hot");
+  ReportHealthOf("box", "hot");
   EXPECT_EQ(log.size(), events);
 }
 
 TEST_F(UnfitHosts, AProblemOfAnEarlierProcessIsIgnored) {
   const Incarnation before = executor("box").incarnation;
-  SayHealthOf("box", "hot");
+  ReportHealthOf("box", "hot");
   Join("box", {.cpus = 2}, "another process");
   EXPECT_EQ(executor("box").problem, "");
   Do(ReportHealth{"box", before, "hot"});
@@ -76,7 +76,7 @@ TEST_F(UnfitHosts, AProblemOfAnEarlierProcessIsIgnored) {
 }
 
 TEST_F(UnfitHosts, AHostWhoseGangsKeepFailingIsQuarantinedWhileAnotherWorks) {
-  Break();
+  QuarantineBox();
   EXPECT_THAT(executor("box").quarantine->reason,
               testing::Mentions("4 gangs", "4 trials", "den", "60 s"));
   EXPECT_EQ(TrialOn("box"), std::nullopt);
@@ -84,7 +84,7 @@ TEST_F(UnfitHosts, AHostWhoseGangsKeepFailingIsQuarantinedWhileAnotherWorks) {
 }
 
 TEST_F(UnfitHosts, AFailureAfterAQuarantineDoublesIt) {
-  Break();
+  QuarantineBox();
   Wait(59);
   EXPECT_EQ(TrialOn("box"), std::nullopt);
   Wait(1.1);
@@ -95,7 +95,7 @@ TEST_F(UnfitHosts, AFailureAfterAQuarantineDoublesIt) {
 }
 
 TEST_F(UnfitHosts, ASuccessClearsTheRecordOfItsHost) {
-  Break();
+  QuarantineBox();
   Wait(60.1);
   const uint32_t well = TrialOn("box").value();
   Report(well, 1, 0.9);
@@ -130,14 +130,14 @@ TEST_F(UnfitHosts, OneTrialThatKeepsFailingQuarantinesNoExecutor) {
 }
 
 TEST_F(UnfitHosts, TheLastRemainingHostIsTriedAgainAtOnce) {
-  Break();
+  QuarantineBox();
   Lose("den");
   EXPECT_FALSE(executor("box").quarantine);
   EXPECT_TRUE(TrialOn("box"));
 }
 
 TEST_F(UnfitHosts, AUserMayEndAQuarantine) {
-  Break();
+  QuarantineBox();
   EXPECT_NE(Find<ExecutorResumed>(Do(ResumeExecutor{"box"})), nullptr);
   EXPECT_TRUE(TrialOn("box"));
   FailOn("box");
@@ -145,9 +145,9 @@ TEST_F(UnfitHosts, AUserMayEndAQuarantine) {
 }
 
 TEST_F(UnfitHosts, ASnapshotKeepsProblemsAndQuarantines) {
-  Break();
+  QuarantineBox();
   Join("far", {.cpus = 2});
-  SayHealthOf("den", "hot");
+  ReportHealthOf("den", "hot");
   State loaded(algorithms);
   ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
   EXPECT_EQ(loaded.executors.at("box").quarantine->until, executor("box").quarantine->until);

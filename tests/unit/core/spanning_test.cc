@@ -14,7 +14,7 @@ class Spanning : public BrainTest {
     JoinSpanning("a", {.cpus = 2});
     JoinSpanning("b", {.cpus = 2});
   }
-  static SweepSpec Wide(int workers = 4) {
+  static SweepSpec SpanningSpec(int workers = 4) {
     SweepSpec spec = testing::ToySpec();
     spec.gang = {.workers = workers, .per_worker = {.cpus = 1}};
     spec.stop.max_trials = 1;
@@ -31,7 +31,7 @@ class Spanning : public BrainTest {
       wanted.push_back(ToString(each->live->id));
     return wanted;
   }
-  std::vector<std::string> Unwanted(const std::string& executor) const {
+  std::vector<std::string> AttemptsToCancel(const std::string& executor) const {
     std::vector<std::string> unwanted;
     for (const Trial* each : TrialsToEndOn(brain.state(), executor))
       unwanted.push_back(ToString(each->live->id));
@@ -46,7 +46,7 @@ class Spanning : public BrainTest {
                                          .message = message}},
                 executor);
   }
-  std::vector<Event> LosesPeer(const std::string& executor) {
+  std::vector<Event> LosePeer(const std::string& executor) {
     return Tell(
         0,
         AttemptEnded{
@@ -57,7 +57,7 @@ class Spanning : public BrainTest {
 };
 
 TEST_F(Spanning, AGangTooLargeForOneExecutorSpansSeveral) {
-  Create(Wide());
+  Create(SpanningSpec());
   const auto& ranks = trial(0).live->ranks;
   ASSERT_EQ(ranks.size(), 4u);
   EXPECT_EQ(ranks[0].executor, "a");
@@ -70,7 +70,7 @@ TEST_F(Spanning, AGangTooLargeForOneExecutorSpansSeveral) {
 }
 
 TEST_F(Spanning, AnEndedPartFreesOnlyItsSlots) {
-  Create(Wide());
+  Create(SpanningSpec());
   const auto events = EndPart("b", Outcome::kFinished);
   ASSERT_NE(Find<AttemptPartEnded>(events), nullptr);
   EXPECT_EQ(Find<AttemptEnded>(events), nullptr);
@@ -85,9 +85,9 @@ TEST_F(Spanning, AnEndedPartFreesOnlyItsSlots) {
 }
 
 TEST_F(Spanning, TheFirstFailureEndsTheAttemptAndTheOtherParts) {
-  Create(Wide());
+  Create(SpanningSpec());
   EndPart("b", Outcome::kFailed, "it broke");
-  EXPECT_THAT(Unwanted("a"), ElementsAre("s1/0.1"));
+  EXPECT_THAT(AttemptsToCancel("a"), ElementsAre("s1/0.1"));
   EXPECT_THAT(ShouldRun("a"), ElementsAre());
   EXPECT_EQ(trial(0).failures, 0) << "the failure counts once the gang has left";
   const auto events = EndPart("a", Outcome::kKilled);
@@ -101,9 +101,9 @@ TEST_F(Spanning, TheFirstFailureEndsTheAttemptAndTheOtherParts) {
 }
 
 TEST_F(Spanning, AVictimThatReportsFirstIsNotBlamed) {
-  Create(Wide());
-  LosesPeer("a");
-  EXPECT_THAT(Unwanted("b"), ElementsAre("s1/0.1")) << "the whole gang must leave";
+  Create(SpanningSpec());
+  LosePeer("a");
+  EXPECT_THAT(AttemptsToCancel("b"), ElementsAre("s1/0.1")) << "the whole gang must leave";
   const auto events = EndPart("b", Outcome::kFailed, "it broke");
   EXPECT_THAT(Find<AttemptEnded>(events)->failure.message,
               testing::Mentions("executor b", "it broke"));
@@ -111,8 +111,8 @@ TEST_F(Spanning, AVictimThatReportsFirstIsNotBlamed) {
 }
 
 TEST_F(Spanning, AVictimIsBlamedIfThereIsNoOtherCause) {
-  Create(Wide());
-  LosesPeer("a");
+  Create(SpanningSpec());
+  LosePeer("a");
   const auto events = EndPart("b", Outcome::kKilled);
   EXPECT_THAT(Find<AttemptEnded>(events)->failure.message,
               testing::Mentions("executor a", "lost contact"));
@@ -120,8 +120,8 @@ TEST_F(Spanning, AVictimIsBlamedIfThereIsNoOtherCause) {
 }
 
 TEST_F(Spanning, VictimsOfALostExecutorAreNotCharged) {
-  Create(Wide());
-  LosesPeer("a");
+  Create(SpanningSpec());
+  LosePeer("a");
   const auto events = Lose("b");
   EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kLost);
   EXPECT_THAT(Find<TrialRequeued>(events)->reason, testing::Mentions("executor b", "silent"));
@@ -129,7 +129,7 @@ TEST_F(Spanning, VictimsOfALostExecutorAreNotCharged) {
 }
 
 TEST_F(Spanning, TheRendezvousIsLoggedOnce) {
-  Create(Wide());
+  Create(SpanningSpec());
   const RendezvousOpened opened{.rendezvous = {"10.0.0.3", 4000, "10.0.0.3", 4001}};
   EXPECT_TRUE(Tell(0, opened, "b").empty()) << "rank 0 is on a";
   EXPECT_NE(Find<RendezvousOpened>(Tell(0, opened, "a")), nullptr);
@@ -144,7 +144,7 @@ TEST_F(Spanning, TheRendezvousIsLoggedOnce) {
 }
 
 TEST_F(Spanning, PartsThatLeaveAfterRankZeroWasToldToLeaveHaveNotFailed) {
-  SweepSpec spec = Wide();
+  SweepSpec spec = SpanningSpec();
   spec.max_step = Step(1);
   spec.program.report_pattern = "(?P<score>.*)";
   Create(spec);
@@ -152,14 +152,14 @@ TEST_F(Spanning, PartsThatLeaveAfterRankZeroWasToldToLeaveHaveNotFailed) {
        "a");
   EXPECT_THAT(ShouldRun("b"), ElementsAre("s1/0.1"));
   EndPart("a", Outcome::kFinished);
-  EXPECT_THAT(Unwanted("b"), ElementsAre("s1/0.1"))
+  EXPECT_THAT(AttemptsToCancel("b"), ElementsAre("s1/0.1"))
       << "b does not know the verdict and would keep training";
   const auto events = EndPart("b", Outcome::kFailed, "its peer is gone");
   EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kFinished);
 }
 
 TEST_F(Spanning, PartsThatLeaveBeforeTheEndOfRankZeroIsKnownHaveNotFailed) {
-  SweepSpec spec = Wide();
+  SweepSpec spec = SpanningSpec();
   spec.max_step = Step(1);
   Create(spec);
   Tell(0, TrialReported{.report = {.step = Step(1), .metrics = {{"score", 1.0}}, .waits = true}},
@@ -170,18 +170,18 @@ TEST_F(Spanning, PartsThatLeaveBeforeTheEndOfRankZeroIsKnownHaveNotFailed) {
 }
 
 TEST_F(Spanning, TheStopOfAnExecutorIsNotChargedAsARestart) {
-  SweepSpec spec = Wide();
+  SweepSpec spec = SpanningSpec();
   spec.failure.max_restarts = 0;
   Create(spec);
   const AttemptEnded left{
       .outcome = Outcome::kFailed,
       .failure = {.kind = FailureKind::kLease, .message = "its executor was stopped"}};
-  LosesPeer("a");
+  LosePeer("a");
   Tell(0, left, "b");
   EXPECT_EQ(trial(0).failures, 0);
   ASSERT_TRUE(trial(0).live) << "the trial is running again";
   Tell(0, left, "b");
-  LosesPeer("a");
+  LosePeer("a");
   EXPECT_EQ(trial(0).failures, 0);
   EXPECT_TRUE(trial(0).live);
 }
@@ -189,7 +189,7 @@ TEST_F(Spanning, TheStopOfAnExecutorIsNotChargedAsARestart) {
 TEST_F(Spanning, RankZeroResumesOnTheExecutorWithTheCheckpoint) {
   JoinSpanning("a", {.cpus = 2}, "folder-a");
   JoinSpanning("b", {.cpus = 2}, "folder-b");
-  Create(Wide());
+  Create(SpanningSpec());
   ASSERT_EQ(trial(0).live->ranks[0].executor, "a");
   Tell(0, CheckpointSaved{.checkpoint = {Step(1), "/c/1", "d"}, .bytes = 1}, "a");
   Tell(0, TrialReported{.report = {.step = Step(1), .metrics = {{"score", 0.5}}}}, "a");
@@ -204,10 +204,10 @@ TEST_F(Spanning, RankZeroResumesOnTheExecutorWithTheCheckpoint) {
 }
 
 TEST_F(Spanning, ALostExecutorKeepsOtherSlotsAndIsNotCharged) {
-  Create(Wide());
+  Create(SpanningSpec());
   EXPECT_EQ(Find<TrialRequeued>(Lose("b")), nullptr) << "the other part still runs on a";
   EXPECT_EQ(Free("a"), 0);
-  EXPECT_THAT(Unwanted("a"), ElementsAre("s1/0.1"));
+  EXPECT_THAT(AttemptsToCancel("a"), ElementsAre("s1/0.1"));
   const auto events = EndPart("a", Outcome::kFailed, "a rank has lost its peers");
   EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kLost);
   EXPECT_THAT(Find<TrialRequeued>(events)->reason, testing::Mentions("executor b", "silent"));
@@ -215,7 +215,7 @@ TEST_F(Spanning, ALostExecutorKeepsOtherSlotsAndIsNotCharged) {
 }
 
 TEST_F(Spanning, AFailedGangReportsNothingNew) {
-  Create(Wide());
+  Create(SpanningSpec());
   Tell(0, TrialReported{.report = {Step(1), {{"score", 1.0}}}}, "a");
   EXPECT_EQ(trial(0).last_step, Step(1));
   EndPart("b", Outcome::kFailed, "it broke");
@@ -223,7 +223,7 @@ TEST_F(Spanning, AFailedGangReportsNothingNew) {
 }
 
 TEST_F(Spanning, OnlyTheExecutorOfRankZeroSpeaksForTheGang) {
-  Create(Wide());
+  Create(SpanningSpec());
   EXPECT_TRUE(Tell(0, AttemptStarted{}, "b").empty());
   EXPECT_TRUE(Tell(0, TrialReported{.report = {Step(1), {{"score", 1.0}}}}, "b").empty());
   EXPECT_TRUE(Tell(0, AttemptEnded{.outcome = Outcome::kFinished}, "box").empty());
@@ -233,12 +233,12 @@ TEST_F(Spanning, OnlyTheExecutorOfRankZeroSpeaksForTheGang) {
 }
 
 TEST_F(Spanning, AKilledGangEndsWithItsLastPart) {
-  Create(Wide());
+  Create(SpanningSpec());
   Do(KillTrial{Id(0)});
-  EXPECT_THAT(Unwanted("a"), ElementsAre("s1/0.1"));
-  EXPECT_THAT(Unwanted("b"), ElementsAre("s1/0.1"));
+  EXPECT_THAT(AttemptsToCancel("a"), ElementsAre("s1/0.1"));
+  EXPECT_THAT(AttemptsToCancel("b"), ElementsAre("s1/0.1"));
   EndPart("a", Outcome::kKilled);
-  EXPECT_THAT(Unwanted("a"), ElementsAre());
+  EXPECT_THAT(AttemptsToCancel("a"), ElementsAre());
   EXPECT_EQ(Free("a"), 2);
   EXPECT_NE(brain.state().Find(id()), nullptr);
   EndPart("b", Outcome::kKilled);
@@ -251,7 +251,7 @@ TEST_F(Spanning, EnoughExecutorsAreReservedForASpanningGang) {
   small.stop.max_trials = 0;
   const SweepId ones = Create(small);
   EXPECT_EQ(sweep(ones).live.size(), 6u);
-  const SweepId wide = Create(Wide());
+  const SweepId wide = Create(SpanningSpec());
   const auto free_one = [&](const std::string& executor) {
     for (TrialNumber number : sweep(ones).live) {
       const Attempt live = *sweep(ones).Find(number)->live;
@@ -275,7 +275,7 @@ TEST_F(Spanning, EnoughExecutorsAreReservedForASpanningGang) {
 }
 
 TEST_F(Spanning, ASnapshotKeepsEndedParts) {
-  Create(Wide());
+  Create(SpanningSpec());
   EndPart("b", Outcome::kFailed, "it broke");
   const std::string saved = SaveState(brain.state());
   Brain loaded(algorithms, [](const std::string&) { return true; });

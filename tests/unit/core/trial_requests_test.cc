@@ -15,7 +15,7 @@ SweepSpec OneTrial() {
   return spec;
 }
 
-SweepSpec External() {
+SweepSpec SpecWithoutProgram() {
   SweepSpec spec = testing::ToySpec();
   spec.program = {};
   return spec;
@@ -184,7 +184,7 @@ TEST_F(TrialRequests, ImpossibleRequestsAreRefusedWithAReason) {
 }
 
 TEST_F(TrialRequests, AnAskGetsTheNextTrialWithoutSlots) {
-  Create(External());
+  Create(SpecWithoutProgram());
   EXPECT_EQ(sweep().created, 0);
   const auto events = Do(AskTrial{id(), "key"});
   ASSERT_NE(Find<AttemptAssigned>(events), nullptr);
@@ -195,7 +195,7 @@ TEST_F(TrialRequests, AnAskGetsTheNextTrialWithoutSlots) {
 }
 
 TEST_F(TrialRequests, AToldReportIsJudgedAndEndsTheAttemptAtOnce) {
-  Create(External());
+  Create(SpecWithoutProgram());
   Do(AskTrial{id(), ""});
   EXPECT_EQ(Find<TrialDecided>(Report(0, 1, 0.1))->verdict.kind, VerdictKind::kContinue);
   const auto events = Report(0, 2, 0.1);
@@ -205,7 +205,7 @@ TEST_F(TrialRequests, AToldReportIsJudgedAndEndsTheAttemptAtOnce) {
 }
 
 TEST_F(TrialRequests, AnAskTellSweepEndsWithItsTrials) {
-  SweepSpec spec = External();
+  SweepSpec spec = SpecWithoutProgram();
   spec.stop.max_trials = 1;
   Create(spec);
   Do(AskTrial{id(), ""});
@@ -215,7 +215,7 @@ TEST_F(TrialRequests, AnAskTellSweepEndsWithItsTrials) {
 }
 
 TEST_F(TrialRequests, ATrialThatWasToldToHaveFailedIsOfferedAfterItsBackoff) {
-  SweepSpec spec = External();
+  SweepSpec spec = SpecWithoutProgram();
   spec.failure.backoff = Seconds(10);
   spec.stop.max_trials = 1;
   Create(spec);
@@ -227,7 +227,7 @@ TEST_F(TrialRequests, ATrialThatWasToldToHaveFailedIsOfferedAfterItsBackoff) {
 }
 
 TEST_F(TrialRequests, ATrialWhoseLeaseExpiresIsOfferedAgainWithoutACharge) {
-  Create(External());
+  Create(SpecWithoutProgram());
   Do(AskTrial{id(), "", Seconds(60)});
   Report(0, 1, 0.1);  // renews the lease
   EXPECT_THAT(Wait(59), IsEmpty());
@@ -240,7 +240,7 @@ TEST_F(TrialRequests, ATrialWhoseLeaseExpiresIsOfferedAgainWithoutACharge) {
 }
 
 TEST_F(TrialRequests, AHeartbeatRenewsALease) {
-  Create(External());
+  Create(SpecWithoutProgram());
   Do(AskTrial{id(), "", Seconds(60)});
   EXPECT_THAT(Tell(0, AttemptRenewed{}), IsEmpty());  // too early to be logged
   Wait(30);
@@ -250,14 +250,14 @@ TEST_F(TrialRequests, AHeartbeatRenewsALease) {
 }
 
 TEST_F(TrialRequests, AnAskWithoutALeaseGetsAnHour) {
-  Create(External());
+  Create(SpecWithoutProgram());
   Do(AskTrial{id(), ""});
   EXPECT_THAT(Wait(kAskedLease.value - 1), IsEmpty());
   EXPECT_NE(Find<AttemptEnded>(Wait(2)), nullptr);
 }
 
 TEST_F(TrialRequests, ATrialLostWhileItsSweepIsPausedIsOfferedAfterTheResume) {
-  Create(External());
+  Create(SpecWithoutProgram());
   Do(AskTrial{id(), "", Seconds(60)});
   Do(PauseSweep{id()});
   Wait(61);
@@ -273,7 +273,7 @@ TEST_F(TrialRequests, OnlyASweepWithoutAProgramCanBeAsked) {
 }
 
 TEST_F(TrialRequests, AskingIsLimitedLikeRunning) {
-  SweepSpec spec = External();
+  SweepSpec spec = SpecWithoutProgram();
   spec.max_concurrent_trials = 1;
   Create(spec);
   Do(AskTrial{id(), ""});
@@ -283,7 +283,7 @@ TEST_F(TrialRequests, AskingIsLimitedLikeRunning) {
 }
 
 TEST_F(TrialRequests, AnAskWaitsForTheEndOfAnAttempt) {
-  Create(External());
+  Create(SpecWithoutProgram());
   Do(AskTrial{id(), ""});
   const AskTrial next{.sweep = id(), .after = trial(0).live->id};
   EXPECT_THAT(Do(next), IsEmpty());

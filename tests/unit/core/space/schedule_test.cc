@@ -19,7 +19,7 @@ SearchSpace Space() {
        {.name = "batch", .domain = ConstantDomain{Value(int64_t{128})}}});
 }
 
-Config With(double lr, const char* optimizer) {
+Config ConfigWith(double lr, const char* optimizer) {
   return {{"lr", lr},
           {"layer width", int64_t{32}},
           {"optimizer", std::string(optimizer)},
@@ -27,8 +27,8 @@ Config With(double lr, const char* optimizer) {
 }
 
 TEST(Schedule, RoundTripsThroughText) {
-  const ConfigSchedule schedule = {{Step(4), With(0.1 + 0.2, "sgd")},
-                                   {Step(12), With(1e-7, "a \"b\"; c")}};
+  const ConfigSchedule schedule = {{Step(4), ConfigWith(0.1 + 0.2, "sgd")},
+                                   {Step(12), ConfigWith(1e-7, "a \"b\"; c")}};
   const std::string text = FormatSchedule(schedule);
   EXPECT_THAT(text, HasSubstr("4: lr=0.30000000000000004, \"layer width\"=32, optimizer=sgd"));
   EXPECT_THAT(text, HasSubstr("; 12: lr=1e-07"));
@@ -38,7 +38,7 @@ TEST(Schedule, RoundTripsThroughText) {
 TEST(Schedule, ConstantsAreOptionalAndTheOrderIsFree) {
   const auto schedule =
       ParseSchedule(" 4:optimizer=sgd,lr=1, \"layer width\" = 32 ;", Space()).value();
-  EXPECT_EQ(schedule, (ConfigSchedule{{Step(4), With(1, "sgd")}}));
+  EXPECT_EQ(schedule, (ConfigSchedule{{Step(4), ConfigWith(1, "sgd")}}));
   EXPECT_TRUE(ParseSchedule("", Space()).value().empty());
 }
 

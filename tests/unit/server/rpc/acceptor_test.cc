@@ -89,7 +89,7 @@ TEST_F(AcceptorTest, StrangersCloseEachOtherAndNoExecutor) {
   UniqueFd victim = Connect();
   for (size_t i = 0; i < 100; ++i) strangers.push_back(Connect());
   AwaitEnd(victim);
-  executor.SayHeartbeat(7);
+  executor.SendHeartbeat(7);
   while (executor.Await(v1::ToExecutor::kAck).ack().heartbeat_us() != 7) {
   }
   FakeExecutor another(NewChannel(), "other", "b");

@@ -47,10 +47,10 @@ TEST_F(SessionsTest, NothingIsReachableForOneLeaseIfAnExecutorStaysAway) {
   Restart();
   server->Start();
   const auto first = server->Join("first");
-  server->Pass(kPatienceUs);
-  server->Beat(*first);
+  server->AdvanceTime(kPatienceUs);
+  server->SendHeartbeat(*first);
   EXPECT_FALSE(server->sessions.ReachOf("first").takes);
-  server->Pass(1);
+  server->AdvanceTime(1);
   EXPECT_TRUE(server->sessions.ReachOf("first").takes);
 }
 
@@ -132,7 +132,7 @@ TEST_F(SessionsTest, AnUnneededStayingExecutorIsReleasedAtOnce) {
 
 class HealthTest : public SessionsTest {
  protected:
-  void Say(FakeLink& link, const std::string& problem) {
+  void ReportProblem(FakeLink& link, const std::string& problem) {
     v1::Health health;
     health.set_problem(problem);
     server->sessions.OnHealth(link.id, health);
@@ -142,11 +142,11 @@ class HealthTest : public SessionsTest {
 
 TEST_F(HealthTest, NothingIsPlacedOnAnUnhealthyExecutor) {
   const auto link = server->Join("box");
-  Say(*link, "its disk is full");
+  ReportProblem(*link, "its disk is full");
   Create();
   EXPECT_EQ(Problem(), "its disk is full");
   EXPECT_EQ(link->desired().assignments_size(), 0);
-  Say(*link, "");
+  ReportProblem(*link, "");
   server->Run();
   EXPECT_GT(link->desired().assignments_size(), 0);
 }
@@ -155,7 +155,7 @@ TEST_F(HealthTest, AReportDuringTheStartCountsAfterTheJoin) {
   server->Join("box");
   Restart();
   const auto link = server->Connect(MakeHello("box", "a"));
-  Say(*link, "its disk is full");
+  ReportProblem(*link, "its disk is full");
   server->Start();
   EXPECT_EQ(Problem(), "its disk is full");
 }
@@ -163,7 +163,7 @@ TEST_F(HealthTest, AReportDuringTheStartCountsAfterTheJoin) {
 TEST_F(HealthTest, AReportThatTheStoreRefusesIsRequestedAgain) {
   const auto link = server->Join("box");
   FillAndTry();
-  Say(*link, "its disk is full");
+  ReportProblem(*link, "its disk is full");
   server->Run();
   EXPECT_EQ(Problem(), "");
   Free();

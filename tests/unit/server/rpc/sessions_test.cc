@@ -31,10 +31,10 @@ TEST_F(SessionsTest, AnUnknownExecutorNeedsTheStoreToJoin) {
 TEST_F(SessionsTest, OnlyHeartbeatsAreAnsweredWhileTheStoreRefuses) {
   const auto link = server->Join("box");
   FillAndTry();
-  server->SayFact(*link, 1);
+  server->SendStoredFact(*link, 1);
   server->Run();
   now.us += 5;
-  server->Beat(*link);
+  server->SendHeartbeat(*link);
   EXPECT_EQ(link->All(v1::ToExecutor::kAck).back().ack().heartbeat_us(), now.us);
   EXPECT_EQ(link->acknowledged(), 0u);
   EXPECT_FALSE(link->closed);
@@ -43,7 +43,7 @@ TEST_F(SessionsTest, OnlyHeartbeatsAreAnsweredWhileTheStoreRefuses) {
 TEST_F(SessionsTest, FactsAfterDroppedOnesAreNotAcknowledged) {
   const auto link = server->Join("box");
   FillAndTry();
-  server->SayFact(*link, 1);
+  server->SendStoredFact(*link, 1);
   server->Run();
   Free();
   EXPECT_EQ(link->acknowledged(), 0u);
@@ -51,7 +51,7 @@ TEST_F(SessionsTest, FactsAfterDroppedOnesAreNotAcknowledged) {
   EXPECT_THAT(link->refusal().message(), HasSubstr("connect again"));
   server->sessions.OnClosed(link->id);
   const auto again = server->Join("box");
-  server->SayRemoved(*again, 2);
+  server->SendRemoval(*again, 2);
   server->Run();
   EXPECT_EQ(again->acknowledged(), 2u);
 }
@@ -59,7 +59,7 @@ TEST_F(SessionsTest, FactsAfterDroppedOnesAreNotAcknowledged) {
 TEST_F(SessionsTest, ASilentExecutorStaysConnectedWhileTheStoreRefuses) {
   const auto link = server->Join("box");
   FillAndTry();
-  server->Beat(*link);
+  server->SendHeartbeat(*link);
   Free();
   EXPECT_FALSE(link->closed);
 }
@@ -71,7 +71,7 @@ TEST_F(SessionsTest, ExecutorsAreOnlyWelcomedAndAnsweredWhileTheLogIsRead) {
   server->Join("box");
   Restart();
   const auto link = server->Connect(MakeHello("box", "a"));
-  server->Beat(*link);
+  server->SendHeartbeat(*link);
   EXPECT_TRUE(link->welcomed());
   EXPECT_THAT(link->All(v1::ToExecutor::kAck), SizeIs(1));
   EXPECT_THAT(link->All(v1::ToExecutor::kDesired), SizeIs(0));
@@ -85,7 +85,7 @@ TEST_F(SessionsTest, FactsReceivedWhileTheLogIsReadAreRequestedAgain) {
   server->Join("box");
   Restart();
   const auto link = server->Connect(MakeHello("box", "a"));
-  server->SayRemoved(*link, 1);
+  server->SendRemoval(*link, 1);
   server->Start();
   EXPECT_EQ(link->acknowledged(), 0u);
   EXPECT_TRUE(link->closed);
@@ -103,12 +103,12 @@ TEST_F(SessionsTest, AnUnknownExecutorJoinsOnceTheLogHasBeenRead) {
 TEST_F(SessionsTest, LeasesBeginOnceTheLogHasBeenRead) {
   server->Join("box");
   Restart();
-  server->Pass(10 * kPatienceUs);
+  server->AdvanceTime(10 * kPatienceUs);
   server->Start();
-  server->Pass(kPatienceUs);
+  server->AdvanceTime(kPatienceUs);
   server->Run();
   EXPECT_FALSE(Lost("box"));
-  server->Pass(1);
+  server->AdvanceTime(1);
   server->Run();
   EXPECT_TRUE(Lost("box"));
 }
@@ -117,7 +117,7 @@ TEST_F(SessionsTest, LeasesBeginOnceTheLogHasBeenRead) {
 
 TEST_F(SessionsTest, AnExecutorThatReconnectsDuringItsLossJoinsAgain) {
   server->sessions.OnClosed(server->Join("box")->id);
-  server->Pass(kPatienceUs + 1);                             // the loss is decided in the next step
+  server->AdvanceTime(kPatienceUs + 1);                      // the loss is decided in the next step
   const auto link = server->Connect(MakeHello("box", "a"));  // reconnects before that step
   server->Run();
   EXPECT_TRUE(server->sessions.Connected("box"));
@@ -138,7 +138,7 @@ TEST_F(SessionsTest, AConnectedExecutorThatIsLostInTheLogMustJoinAgain) {
 TEST_F(SessionsTest, AnExecutorWhoseLossWasNotStoredIsStillKnown) {
   server->sessions.OnClosed(server->Join("box")->id);
   FillAndTry();
-  server->Pass(kPatienceUs + 1);
+  server->AdvanceTime(kPatienceUs + 1);
   server->Run();
   const auto link = server->Connect(MakeHello("box", "a"));
   EXPECT_TRUE(link->welcomed());
@@ -240,9 +240,9 @@ TEST_F(SessionsTest, AConnectionWithoutHelloFirstIsClosed) {
 TEST_F(SessionsTest, ASilentConnectionIsClosed) {
   const auto link = std::make_unique<FakeLink>();
   server->sessions.OnOpened(*link, now);
-  server->Pass(kPatienceUs);
+  server->AdvanceTime(kPatienceUs);
   EXPECT_FALSE(link->closed);
-  server->Pass(1);
+  server->AdvanceTime(1);
   EXPECT_TRUE(link->closed);
 }
 
@@ -267,14 +267,14 @@ TEST_F(SessionsTest, GangsOfALeavingExecutorSaveOnceTheStoreCanWrite) {
 TEST_F(SessionsTest, AStreamIsReadWhileFewFactsWait) {
   const auto link = server->Join("box");
   const int before = link->reads;
-  server->SayRemoved(*link, 1, kSessionBytesMax - 1);
+  server->SendRemoval(*link, 1, kSessionBytesMax - 1);
   EXPECT_EQ(link->reads, before + 1);
 }
 
 TEST_F(SessionsTest, AStreamWithManyWaitingFactsIsReadOnceStored) {
   const auto link = server->Join("box");
   const int before = link->reads;
-  server->SayRemoved(*link, 1, kSessionBytesMax);
+  server->SendRemoval(*link, 1, kSessionBytesMax);
   EXPECT_EQ(link->reads, before);
   server->Run();
   EXPECT_EQ(link->reads, before + 1);
@@ -287,7 +287,7 @@ TEST_F(SessionsTest, BeyondTheTotalLimitEachStreamIsReadOnce) {
     links.push_back(server->Join("box-" + std::to_string(i)));
     waits += kSessionBytesMax - 1;
   }
-  for (const auto& link : links) server->SayRemoved(*link, 1, kSessionBytesMax - 1);
+  for (const auto& link : links) server->SendRemoval(*link, 1, kSessionBytesMax - 1);
   const auto last = server->Join("last");  // decides on the waiting facts
   std::vector<int> reads;
   for (const auto& link : links) reads.push_back(link->reads);
@@ -298,8 +298,8 @@ TEST_F(SessionsTest, OneBatchPerSessionIsStoredAtATime) {
   const auto link = server->Join("box");
   FillAndTry();
   store.full.reset();
-  server->SayFact(*link, 1);
-  server->SayFact(*link, 2);
+  server->SendStoredFact(*link, 1);
+  server->SendStoredFact(*link, 2);
   server->Run();  // refuses the first batch; the store could be written by now
   now.us += kProbeIntervalUs;
   server->Run();
@@ -309,17 +309,17 @@ TEST_F(SessionsTest, OneBatchPerSessionIsStoredAtATime) {
 
 TEST_F(SessionsTest, FactsThatArriveDuringAStoreFormOneBatch) {
   const auto link = server->Join("box");
-  for (uint64_t seq = 1; seq <= 3; ++seq) server->SayRemoved(*link, seq);
+  for (uint64_t seq = 1; seq <= 3; ++seq) server->SendRemoval(*link, seq);
   EXPECT_EQ(server->queue.TakeBatch().size(), 1u);  // the other two facts wait for it
 }
 
 TEST_F(SessionsTest, AStreamThatIsNotReadMayClose) {
   const auto link = server->Join("box");
-  server->SayRemoved(*link, 1, kSessionBytesMax);
+  server->SendRemoval(*link, 1, kSessionBytesMax);
   server->sessions.OnClosed(link->id);
   server->Run();
   const auto again = server->Join("box");
-  server->SayRemoved(*again, 1, kSessionBytesMax - 1);
+  server->SendRemoval(*again, 1, kSessionBytesMax - 1);
   EXPECT_EQ(again->reads, 2);
 }
 
@@ -362,9 +362,9 @@ TEST_F(RestoredSessions, AnExecutorThatKnowsLaterEventsCausesANewIdentity) {
   EXPECT_GT(again->desired().last_epoch(), link->desired().assignments(1).attempt().epoch());
   EXPECT_EQ(again->desired().assignments_size(), 0)
       << "other executors may run attempts that the log has lost";
-  server->Pass(kPatienceUs);
-  server->Beat(*again);
-  server->Pass(1);
+  server->AdvanceTime(kPatienceUs);
+  server->SendHeartbeat(*again);
+  server->AdvanceTime(1);
   server->Run();
   EXPECT_EQ(again->desired().assignments_size(), 2);
 }
@@ -401,9 +401,9 @@ TEST_F(RestoredSessions, AServerThatRestartsSoonAfterARestoreWaitsToo) {
   ASSERT_TRUE(last->welcomed());
   EXPECT_EQ(last->desired().assignments_size(), 0)
       << "other executors may run attempts that the log has lost";
-  server->Pass(kPatienceUs);
-  server->Beat(*last);
-  server->Pass(1);
+  server->AdvanceTime(kPatienceUs);
+  server->SendHeartbeat(*last);
+  server->AdvanceTime(1);
   server->Run();
   EXPECT_EQ(last->desired().assignments_size(), 2);
 }
@@ -470,9 +470,9 @@ TEST_F(RestoredSessions, AnAttemptLearnsWhichCheckpointsTheLogKnows) {
   server->Do(IdentifyLog{LogIdentity(7), LogIdentity(8), "a backup was restored"});
   EXPECT_FALSE(link->desired().assignments(0).has_known())
       << "the attempt runs already, or will not start";
-  server->Pass(kPatienceUs);
-  server->Beat(*link);
-  server->Pass(1);
+  server->AdvanceTime(kPatienceUs);
+  server->SendHeartbeat(*link);
+  server->AdvanceTime(1);
   const v1::AttemptRef attempt = link->desired().assignments(0).attempt();
   server->Do(RecordFact{Epoch(attempt.epoch()),
                         AttemptEnded{FromProto(attempt), Outcome::kLost, {}}, "box"});

@@ -47,7 +47,7 @@ class TableFaults : public ::testing::Test {
     const Status done = connection->Execute(sql);
     ASSERT_TRUE(done.ok()) << done.error().message;
   }
-  void ExpectSound() {
+  void ExpectIntact() {
     const auto findings = CheckDatabase(path_).value();
     for (const Finding& finding : findings) EXPECT_EQ(finding.fault, std::nullopt) << finding.what;
   }
@@ -85,7 +85,7 @@ class ManyTrials : public TableFaults {
                                                 .seconds = Seconds(static_cast<double>(step))}}));
     Append(events);
   }
-  int64_t UpToDate(int64_t step) {
+  int64_t CountRowsUpToDate(int64_t step) {
     return Number("SELECT count(*) FROM trials WHERE number >= 100 AND step = " +
                   std::to_string(step));
   }
@@ -139,7 +139,7 @@ TEST_F(TableFaults, ReportsOfADamagedFrontAreInTheLogAndLeftOutUntilTheNextStart
     Open();
     EXPECT_EQ(Number("SELECT count(*) FROM unshown"), 0);
     EXPECT_EQ(Trial(3).best, best);
-    ExpectSound();
+    ExpectIntact();
   }
 }
 
@@ -196,10 +196,10 @@ TEST_F(TableFaults, NonFiniteSecondsAreAccepted) {
 
 TEST_F(ManyTrials, FewRowsAreUpdatedWithABatch) {
   Report(1, 0.5);
-  EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kProgressRows));
+  EXPECT_EQ(CountRowsUpToDate(1), static_cast<int64_t>(kProgressRows));
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 1);
   EXPECT_FALSE(store_->DoBackgroundWork());
-  EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kTrials));
+  EXPECT_EQ(CountRowsUpToDate(1), static_cast<int64_t>(kTrials));
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 0);
   EXPECT_FALSE(store_->DoBackgroundWork());
 }
@@ -239,9 +239,9 @@ TEST_F(ManyTrials, TheNextProcessUpdatesTheRemainingRows) {
           log_.Next(AttemptAssigned{.attempt = {Id(170), 2}, .epoch = Epoch(5'000)})});
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 1);
   Open();
-  EXPECT_EQ(UpToDate(2), static_cast<int64_t>(kTrials));
+  EXPECT_EQ(CountRowsUpToDate(2), static_cast<int64_t>(kTrials));
   EXPECT_EQ(Trial(Id(170).number.value).seconds, Seconds(2));
-  ExpectSound();
+  ExpectIntact();
 }
 
 TEST_F(ManyTrials, AStartWithADamagedFrontRebuildsTheTables) {
@@ -251,13 +251,13 @@ TEST_F(ManyTrials, AStartWithADamagedFrontRebuildsTheTables) {
   Execute("UPDATE front SET objectives = '[0.9'");
   Open();
   while (store_->DoBackgroundWork()) continue;
-  EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kTrials));
-  ExpectSound();
+  EXPECT_EQ(CountRowsUpToDate(1), static_cast<int64_t>(kTrials));
+  ExpectIntact();
 }
 
 TEST_F(ManyTrials, ADatabaseWithPendingRowsHasNoFaults) {
   Report(1, 0.5);
-  ExpectSound();
+  ExpectIntact();
 }
 
 TEST_F(ManyTrials, ABatchThatWasRefusedLosesNoReportOfAnEarlierOne) {
@@ -272,7 +272,7 @@ TEST_F(ManyTrials, ABatchThatWasRefusedLosesNoReportOfAnEarlierOne) {
   ASSERT_TRUE(other->Execute("ROLLBACK").ok());
   Append(SearchExhausted{SweepId(1)});
   while (store_->DoBackgroundWork()) continue;
-  EXPECT_EQ(UpToDate(2), static_cast<int64_t>(kTrials));
+  EXPECT_EQ(CountRowsUpToDate(2), static_cast<int64_t>(kTrials));
 }
 
 TEST_F(TableFaults, ALargeSnapshotIsSplitIntoRows) {

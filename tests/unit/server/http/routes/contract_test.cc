@@ -16,7 +16,7 @@ namespace {
 using ContractTest = HttpFixture;
 
 // A path of the contract with ids for its placeholders.
-std::string WithIds(std::string path) {
+std::string FillPlaceholders(std::string path) {
   for (const auto& [name, value] : {std::pair("{sweep}", "s1"),
                                     {"{trial}", "0"},
                                     {"{checkpoint}", "1-3"},
@@ -29,7 +29,7 @@ std::string WithIds(std::string path) {
 
 // The methods of a path, as the server lists them when another one is used.
 std::set<std::string> MethodsOf(httplib::Client& client, const std::string& path) {
-  const auto refusal = client.Put(WithIds(path));
+  const auto refusal = client.Put(FillPlaceholders(path));
   std::istringstream allowed(refusal ? refusal->get_header_value("Allow") : "");
   std::set<std::string> methods;
   for (std::string method; std::getline(allowed >> std::ws, method, ',');)
@@ -64,7 +64,8 @@ TEST_F(ContractTest, AnUnknownQueryParameterIsRefusedAndTheKnownOnesNamed) {
 
 TEST_F(ContractTest, EachQueryParameterOfTheContractIsKnown) {
   for (const rest::QueryParameter& each : rest::kQueryParameters) {
-    const std::string path = WithIds(std::string(each.path)) + "?" + std::string(each.name) + "=x";
+    const std::string path =
+        FillPlaceholders(std::string(each.path)) + "?" + std::string(each.name) + "=x";
     const auto answer =
         each.method == "GET" ? client_->Get(path) : client_->Post(path, "{}", "application/json");
     ASSERT_TRUE(answer) << path;

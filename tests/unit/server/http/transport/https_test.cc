@@ -64,7 +64,7 @@ class HttpsTest : public HttpFixture {
   }
 
   // Whether a new connection gets the certificate in this file.
-  bool Shows(const std::filesystem::path& file) const {
+  bool IsCertificateOfNewConnections(const std::filesystem::path& file) const {
     httplib::SSLClient client("attune", Port());
     client.set_hostname_addr_map({{"attune", "127.0.0.1"}});
     client.set_ca_cert_path(file.c_str());
@@ -154,15 +154,16 @@ TEST_F(HttpsTest, AnIncompleteHandshakeTimesOut) {
 }
 
 TEST_F(HttpsTest, NewConnectionsGetAReplacedCertificate) {
-  EXPECT_TRUE(Shows(certificate_));
+  EXPECT_TRUE(IsCertificateOfNewConnections(certificate_));
   const auto connected = Client();
   EXPECT_EQ(connected->Get("/livez")->status, 200);
   std::filesystem::copy_file(certificate_, folder_ / "before.pem");
   Write(certificate_, "half of one");
-  EXPECT_TRUE(Shows(folder_ / "before.pem"));  // the earlier certificate stays in use
+  EXPECT_TRUE(IsCertificateOfNewConnections(folder_ /
+                                            "before.pem"));  // the earlier certificate stays in use
   Certify();
-  EXPECT_TRUE(Shows(certificate_));
-  EXPECT_FALSE(Shows(folder_ / "before.pem"));
+  EXPECT_TRUE(IsCertificateOfNewConnections(certificate_));
+  EXPECT_FALSE(IsCertificateOfNewConnections(folder_ / "before.pem"));
   EXPECT_EQ(connected->Get("/livez")->status, 200);
 }
 
