@@ -314,7 +314,7 @@ struct State {
   std::map<std::string, SweepId> by_key;  // idempotency keys of both
   std::map<std::string, Executor> executors;
   std::map<std::string, std::set<std::string>> folders;  // by folder: executors that are not lost
-  std::set<std::string> ending;                          // executors that have an end
+  std::set<std::string> ending;                          // executors with a limited lifetime
   std::optional<Reservation> reservation;
   // Checkpoints whose files must be deleted, by the executor that has them, with their paths.
   std::map<std::string, std::map<CheckpointId, std::string>> removals;

@@ -145,11 +145,11 @@ class Sessions {
     bool removals = false;                // the last Desired contained removals
   };
   struct Executor {
-    // From the log.
+    // State from the log.
     std::string instance;
     Incarnation incarnation;
     bool lost = true;
-    // From its messages.
+    // State from the messages of the executor.
     bool losing = false;  // the command that declares it lost is submitted
     Time heard;
     Pulse pulse;             // without silent_us
