@@ -27,7 +27,7 @@ class Growth : public BrainTest {
   std::vector<Event> JoinHost(const std::string& name, int gpus) {
     return JoinSpanning(name, {.gpus = gpus}, "shared");
   }
-  // Sends a message from rank 0's executor.
+  // The executor of rank 0, which sends the messages of the gang.
   std::string FirstHostOf(uint32_t number) const {
     return trial(number).live->ranks.front().executor;
   }
@@ -262,7 +262,7 @@ TEST_F(Growth, TheBestTrialGrowsFirstIfTheSweepAsksForIt) {
   EXPECT_FALSE(IsGrowing(0));
   EXPECT_FALSE(IsGrowing(2));
   ASSERT_TRUE(IsGrowing(1));
-  EXPECT_EQ(GrowthReasonOf(1), "2 of 6 workers; room for 6, and its trial is the best of those");
+  EXPECT_THAT(GrowthReasonOf(1), testing::Mentions("2 of 6", "6", "best"));
   Report(1, 2, 0.9, /*waits=*/true);
   Save(1, 2);
   Finish(1);
@@ -287,13 +287,13 @@ TEST_F(Growth, ATrialStartsWithAnEvenShareAndGrowsToIt) {
   EXPECT_FALSE(IsGrowing(2)) << "no slot is free";
   Finish(0);  // the program ends without being asked: 8 slots are free for two trials
   ASSERT_TRUE(IsGrowing(2)) << "the smallest gang grows first";
-  EXPECT_EQ(GrowthReasonOf(2), "2 of 8 workers; room for 4");
+  EXPECT_THAT(GrowthReasonOf(2), testing::Mentions("2 of 8", "4"));
   Report(2, 2, 0.6, /*waits=*/true);
   Save(2, 2);
   Finish(2);
   EXPECT_EQ(WorkersOf(2), 4u);
   ASSERT_TRUE(IsGrowing(1));
-  EXPECT_EQ(GrowthReasonOf(1), "3 of 8 workers; room for 4");
+  EXPECT_THAT(GrowthReasonOf(1), testing::Mentions("3 of 8", "4"));
 }
 
 TEST_F(Growth, AnEvenShareCountsTheTrialsThatMayRunTogether) {
@@ -444,7 +444,7 @@ TEST_F(Growth, AGangGrowsEvenIfItsCheckpointMustBeFetched) {
   Wait(kGrowAfter);
   JoinWithFolder("b", {.gpus = 8}, "of b");
   EXPECT_TRUE(IsGrowing(0));
-  EXPECT_EQ(GrowthReasonOf(0), "2 of 4 workers; room for 4");
+  EXPECT_THAT(GrowthReasonOf(0), testing::Mentions("2 of 4", "4"));
 }
 
 }  // namespace
