@@ -23,8 +23,8 @@ Error Refusal(SweepId from, const std::string& why) {
 }
 
 // The error if the earlier sweep does not improve this metric in the same direction.
-std::optional<Error> CheckEarlierMetric(const Objective& wanted, SweepId from,
-                                        const std::vector<Objective>& improved) {
+std::optional<Error> ForeignMetric(const Objective& wanted, SweepId from,
+                                   const std::vector<Objective>& improved) {
   const auto same = std::ranges::find(improved, wanted.metric, &Objective::metric);
   if (same == improved.end()) {
     std::string metrics;
@@ -39,10 +39,9 @@ std::optional<Error> CheckEarlierMetric(const Objective& wanted, SweepId from,
                            " it; name a sweep of the same goal");
 }
 
-std::optional<Error> CheckEarlierSweep(const SweepSpec& spec, SweepId from,
-                                       const SweepSpec& earlier) {
+std::optional<Error> Foreign(const SweepSpec& spec, SweepId from, const SweepSpec& earlier) {
   for (const Objective& wanted : spec.objectives) {
-    if (auto error = CheckEarlierMetric(wanted, from, earlier.objectives)) return error;
+    if (auto error = ForeignMetric(wanted, from, earlier.objectives)) return error;
   }
   for (const Parameter& parameter : spec.space.parameters()) {
     const bool varies = !std::holds_alternative<ConstantDomain>(parameter.domain);
@@ -53,9 +52,8 @@ std::optional<Error> CheckEarlierSweep(const SweepSpec& spec, SweepId from,
 
 // The configuration of the result in the new space, or the name of a parameter that is out of
 // range.
-std::variant<Config, std::string> MoveToSpace(const SweepSpec& spec, SweepId from,
-                                              const TrialResult& result,
-                                              std::set<std::string>& drawn) {
+std::variant<Config, std::string> Moved(const SweepSpec& spec, SweepId from,
+                                        const TrialResult& result, std::set<std::string>& drawn) {
   RandomStream random(spec.seed, result.trial, "warm_start/" + ToString(from));
   Config config;
   for (const size_t place : spec.space.order()) {
@@ -104,7 +102,7 @@ Candidate CandidateOf(const SweepSpec& spec, TrialResult result) {
 }
 
 // The results in the same order as Record::Better and BestOf of searchers give.
-std::vector<TrialResult> RankResults(const SweepSpec& spec, std::vector<TrialResult> results) {
+std::vector<TrialResult> Ranked(const SweepSpec& spec, std::vector<TrialResult> results) {
   std::vector<Candidate> candidates;
   for (TrialResult& result : results) candidates.push_back(CandidateOf(spec, std::move(result)));
   std::ranges::sort(candidates, {}, [](const Candidate& candidate) {
@@ -149,14 +147,14 @@ std::string Text(const WarmStart& start, size_t inside,
 
 Result<WarmStart> TakeResults(const SweepSpec& spec, SweepId from, const SweepSpec& earlier,
                               std::vector<TrialResult> results) {
-  if (auto foreign = CheckEarlierSweep(spec, from, earlier)) return *foreign;
+  if (auto foreign = Foreign(spec, from, earlier)) return *foreign;
   if (results.empty()) return Refusal(from, "has no results yet; wait for some");
   WarmStart start{.from = from, .results = std::ssize(results)};
   std::vector<PriorResult> inside;
   std::map<std::string, int64_t> outside;
   std::set<std::string> drawn;
-  for (const TrialResult& result : RankResults(spec, std::move(results))) {
-    auto moved = MoveToSpace(spec, from, result, drawn);
+  for (const TrialResult& result : Ranked(spec, std::move(results))) {
+    auto moved = Moved(spec, from, result, drawn);
     if (auto* config = std::get_if<Config>(&moved)) {
       inside.push_back({.from = {from, result.trial}, .config = std::move(*config)});
     } else {

@@ -48,7 +48,7 @@ std::string WhyAbsent(const Parameter& parameter, const Config& config) {
   return "";
 }
 
-Error ParameterError(const std::string& parameter, const std::string& message) {
+Error Wrong(const std::string& parameter, const std::string& message) {
   return {ErrorCode::kInvalid, parameter + ": " + message};
 }
 
@@ -119,7 +119,7 @@ bool SearchSpace::IsActive(const Parameter& parameter, const Values& values) con
 
 Result<Config> SearchSpace::Resolve(const Config& config) const {
   for (const auto& [name, value] : config.entries()) {
-    if (!Find(name)) return ParameterError(name, "is no parameter of this sweep; remove it");
+    if (!Find(name)) return Wrong(name, "is no parameter of this sweep; remove it");
   }
 
   const Values values = ValuesByPlace(config);
@@ -130,16 +130,15 @@ Result<Config> SearchSpace::Resolve(const Config& config) const {
     const Value* given = values[place];
     if (!IsActive(parameter, decided)) {
       if (given)
-        return ParameterError(parameter.name,
-                              WhyAbsent(parameter, InFileOrder(decided)) + "; remove it");
+        return Wrong(parameter.name, WhyAbsent(parameter, InFileOrder(decided)) + "; remove it");
       continue;
     }
     const auto* constant = std::get_if<ConstantDomain>(&parameter.domain);
     if (!given && constant) given = &constant->value;
-    if (!given) return ParameterError(parameter.name, "has no value; give it one");
+    if (!given) return Wrong(parameter.name, "has no value; give it one");
 
     Result<Value> admitted = Admit(parameter.domain, *given);
-    if (!admitted.ok()) return ParameterError(parameter.name, admitted.error().message);
+    if (!admitted.ok()) return Wrong(parameter.name, admitted.error().message);
     admitted_values[place] = *std::move(admitted);
     decided[place] = &admitted_values[place];
   }
