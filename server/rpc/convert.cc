@@ -323,7 +323,7 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
   out.set_milestone(trial.milestone.value);
   out.set_verdict_step(attempt.verdict_step.value);
   out.set_action(ActionOf(attempt.verdict));
-  out.set_yield(trial.yield_verdict.has_value() || attempt.HasUnheardVerdict());
+  out.set_yield(trial.yield_verdict.has_value() || attempt.HasUndeliveredVerdict());
   out.set_identity(IdentityOf(state, sweep.id).value);
   AddKnownFiles(state, trial, state.executors.at(executor), out);
 }

@@ -189,7 +189,7 @@ class Sessions {
   void ReadNextOrHold(SessionId id, Session& session);
   bool MayRead(const Session& session) const;
   bool AllReconnected() const;
-  void Settle();
+  void AllowStartsIfReconnected();
   void CloseAfterDroppedFacts(const std::string& why);
 
   Submissions& submissions_;

@@ -117,10 +117,10 @@ TEST_F(LogIdentityTest, AMilestoneInTheLostPartIsJudgedAtTheNextReport) {
   ASSERT_EQ(trial(0).milestone, Step(2));
   Report(0, 5, -1, false);
   EXPECT_EQ(trial(0).live->verdict, VerdictKind::kStop);
-  EXPECT_TRUE(trial(0).live->HasUnheardVerdict());
+  EXPECT_TRUE(trial(0).live->HasUndeliveredVerdict());
   Report(1, 2, -1, true);
   EXPECT_EQ(trial(1).live->verdict, VerdictKind::kStop);
-  EXPECT_FALSE(trial(1).live->HasUnheardVerdict());
+  EXPECT_FALSE(trial(1).live->HasUndeliveredVerdict());
 }
 
 TEST_F(LogIdentityTest, AnAdjustedClockChangesOnlyDisplayedTimes) {
