@@ -172,7 +172,7 @@ TEST_F(AskTellTest, ATellAfterItsLeaseIsRefused) {
   backend_.Wait(11'000'000);
   for (const std::string rest :
        {R"("step": 1, "metrics": {"accuracy": 0.5}})", R"("state": "running"})"})
-    EXPECT_THAT(Tell(R"({"epoch": )" + epoch + ", " + rest, 409).at("detail"),
+    EXPECT_THAT(Tell(R"({"epoch": )" + epoch + ", " + rest, 409).at("detail").get<std::string>(),
                 testing::Mentions("lease", "epoch " + epoch, "s2/0"));
   const Json again = Ask();
   EXPECT_EQ(again.at("trial"), 0);

@@ -99,7 +99,8 @@ TEST_F(ControlTest, AnEndedSweepCannotBePaused) {
 TEST_F(ControlTest, ExtendSetsTheLimitsThatAreGiven) {
   const Json sweep =
       PostJson("/api/v1/sweeps/s2:extend", R"({"max_step": 27, "max_time": "2h"})", 202);
-  EXPECT_THAT(sweep.at("effect"), testing::Mentions("max_step 27", "max_time 2h"));
+  EXPECT_THAT(sweep.at("effect").get<std::string>(),
+              testing::Mentions("max_step 27", "max_time 2h"));
   EXPECT_EQ(sweep.at("max_step"), 27);
   EXPECT_EQ(sweep.at("limits").at("max_time"), 7200.0);
   EXPECT_THAT(PostJson("/api/v1/sweeps/s2:extend", R"({"max_time": "0s"})", 202).at("effect"),
@@ -140,7 +141,8 @@ TEST_F(ControlTest, ActionsWithoutArgumentsRefuseABody) {
 TEST_F(ControlTest, AnEditIsAMergePatchOfTheSweepFile) {
   const Json sweep =
       PostJson("/api/v1/sweeps/s2:edit", R"({"priority": 5, "stop": {"max_time": "2h"}})", 202);
-  EXPECT_THAT(sweep.at("effect"), testing::Mentions("priority 5", "stop.max_time 7200 s"));
+  EXPECT_THAT(sweep.at("effect").get<std::string>(),
+              testing::Mentions("priority 5", "stop.max_time 7200 s"));
   EXPECT_EQ(sweep.at("priority"), 5);
   EXPECT_EQ(sweep.at("limits").at("max_time"), 7200.0);
   EXPECT_EQ(sweep.at("edited").at("actor"), "admin");
@@ -213,7 +215,7 @@ TEST_F(ControlTest, ACompleteTrialResumesOrStartsAgain) {
   PostJson(path + ":retry", "", 409);
   PostJson(path + ":continue", R"({"until": 9})", 422);
   PostJson(path + ":continue", "", 422);
-  EXPECT_THAT(PostJson(path + ":continue", R"({"until": 81})", 202).at("effect"),
+  EXPECT_THAT(PostJson(path + ":continue", R"({"until": 81})", 202).at("effect").get<std::string>(),
               testing::Mentions("step 3", "step 81"));
   PostJson(path + ":kill", "", 202);
   EXPECT_THAT(PostJson(path + ":retry", R"({"from_start": true})", 202).at("effect"),
@@ -266,7 +268,8 @@ TEST_F(ControlTest, ADrainDescribesTheFateOfRunningTrials) {
   ASSERT_FALSE(running.empty());
   EXPECT_EQ(running.back().dump(), R"({"sweep":"s2","trial":0,"attempt":1,"ranks":[0,1]})");
   EXPECT_THAT(drained.at("effect"), HasSubstr("finish"));
-  EXPECT_THAT(Trial(1).at("waiting_reason"), testing::Mentions("new", "drained"));
+  EXPECT_THAT(Trial(1).at("waiting_reason").get<std::string>(),
+              testing::Mentions("new", "drained"));
 
   const Json resumed = PostJson("/api/v1/executors/new:resume", "", 202);
   EXPECT_EQ(resumed.at("state"), "online");

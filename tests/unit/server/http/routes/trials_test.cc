@@ -52,8 +52,9 @@ TEST_F(TrialsTest, ATrialShowsTheRationaleOfItsConfiguration) {
 TEST_F(TrialsTest, ADecisionIsExplainedByItsStep) {
   const Json first = GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=1");
   EXPECT_EQ(first.at("decision").at("verdict"), "stop");
-  EXPECT_THAT(GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=5", 404).at("detail"),
-              testing::Mentions("s1/1", "step 5"));
+  EXPECT_THAT(
+      GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=5", 404).at("detail").get<std::string>(),
+      testing::Mentions("s1/1", "step 5"));
   GetJson("/api/v1/sweeps/s1/trials/99/explanation", 404);
   GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=many", 400);
 }

@@ -31,7 +31,8 @@ class WarmStartApi : public HttpFixture {
 TEST_F(WarmStartApi, DescribesWhatItTookFromAnEarlierSweep) {
   const Json sweep = PostJson(kSweeps, AccuracyFileStartingFrom("s1", 0.0011), 201);
   ASSERT_EQ(sweep.at("warm_start").size(), 1u);
-  EXPECT_THAT(sweep.at("warm_start")[0], testing::Mentions("1 of 3", "s1", "2 outside", "lr"));
+  EXPECT_THAT(sweep.at("warm_start")[0].get<std::string>(),
+              testing::Mentions("1 of 3", "s1", "2 outside", "lr"));
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("warm_start"), sweep.at("warm_start"));
   EXPECT_EQ(GetJson("/api/v1/sweeps/s1").at("warm_start"), Json::array());
 }
@@ -71,7 +72,7 @@ class WarmStartOfSeveral : public WarmStartApi {
 TEST_F(WarmStartOfSeveral, TakesResultsOfASweepWithTheSameMetrics) {
   const Json sweep = PostJson(kSweeps, FileStartingFrom("s2", 0.5, kBoth), 201);
   ASSERT_EQ(sweep.at("warm_start").size(), 1u);
-  EXPECT_THAT(sweep.at("warm_start")[0], testing::Mentions("1 of 1", "s2"));
+  EXPECT_THAT(sweep.at("warm_start")[0].get<std::string>(), testing::Mentions("1 of 1", "s2"));
 }
 
 TEST_F(WarmStartOfSeveral, NamesTheMetricThatIsMissing) {
