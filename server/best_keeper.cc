@@ -101,7 +101,7 @@ bool BestKeeper::IsStopping() {
   return stop_;
 }
 
-bool BestKeeper::FailedBefore(SweepId sweep) {
+bool BestKeeper::HasFailedBefore(SweepId sweep) {
   const std::lock_guard lock(mutex_);
   return retry_delays_.contains(sweep);
 }
@@ -188,7 +188,7 @@ bool BestKeeper::CopyCheckpoint(const CheckpointId& id, const std::string& diges
       {.name = ToString(id), .digest = digest, .read = read}, storage_.FolderOf(id), {});
   if (done.status.ok() || done.status.error().code == ErrorCode::kConflict) return true;
   if (IsStopping()) return false;
-  logging::Log(FailedBefore(id.trial.sweep) ? logging::Level::kDebug : logging::Level::kWarn,
+  logging::Log(HasFailedBefore(id.trial.sweep) ? logging::Level::kDebug : logging::Level::kWarn,
                "cannot copy the best checkpoint {} to {}: {}; the server tries again later",
                ToString(id), storage_.path().string(), done.status.error().message);
   return false;

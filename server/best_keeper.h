@@ -27,7 +27,7 @@ std::optional<SweepId> SweepWithChangedBest(const Event& event, const State& sta
 // new server completes the work that an earlier one left.
 class BestKeeper final : public Listener {
  public:
-  // All outlive the object.
+  // All arguments must outlive the object.
   BestKeeper(const CheckpointStorage& storage, CheckpointSource& source, Reader& reader);
   ~BestKeeper() override;  // stops copying
 
@@ -43,7 +43,7 @@ class BestKeeper final : public Listener {
   bool CopyBest(SweepId sweep);  // false: a checkpoint could not be copied now
   bool CopyCheckpoint(const CheckpointId& id, const std::string& digest);
   bool IsStopping();
-  bool FailedBefore(SweepId sweep);
+  bool HasFailedBefore(SweepId sweep);
 
   const CheckpointStorage& storage_;
   CheckpointSource& source_;

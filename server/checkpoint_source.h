@@ -17,7 +17,7 @@ namespace attune::server {
 // folder. Any thread.
 class CheckpointSource {
  public:
-  // All arguments outlive the object. `storage` may be null.
+  // All arguments must outlive the object. `storage` may be null.
   CheckpointSource(Conductor& conductor, ExecutorService& executors, Reader& reader,
                    const CheckpointStorage* storage)
       : conductor_(conductor), executors_(executors), reader_(reader), storage_(storage) {}

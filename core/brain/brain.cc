@@ -10,8 +10,8 @@ namespace attune {
 
 namespace {
 
-// Whether the command itself states the fact; otherwise the brain concluded it.
-bool Says(const Command& command, const Fact& fact) {
+// Whether the command states the fact. Otherwise the brain has derived it.
+bool CommandStates(const Command& command, const Fact& fact) {
   const auto* record = std::get_if<RecordFact>(&command);
   if (record == nullptr) return true;
   return std::visit(
@@ -44,7 +44,7 @@ Result<std::vector<Event>> Brain::Execute(const Command& command, Time now,
     if (!facts.ok()) return facts.error();
     more = NeedsSecondDecision(command, *facts);
     for (Fact& fact : *facts) {
-      const bool said = Says(command, fact);
+      const bool said = CommandStates(command, fact);
       Commit(std::move(fact), now, said ? speaker : kService, events);
     }
   }

@@ -62,7 +62,7 @@ void MaskReserved(const State& state, Hosts& hosts) {
   }
 }
 
-// The hosts as this sweep sees them.
+// Masks the reserved slots if this sweep must not use them.
 void MaskFor(const State& state, const Sweep& sweep, Hosts& hosts) {
   hosts.Unmask();
   if (MustSpareReservation(state, sweep)) MaskReserved(state, hosts);
@@ -87,8 +87,8 @@ bool MayUse(const State& state, const Sweep& sweep, const Reservation& reservati
 
 // Why the reservation is useless; empty if it is useful. A disconnected executor does not end it,
 // so that a restart of the server changes no decision.
-std::string WhyUseless(const State& state, const Agenda& agenda, const Reachable& reachable,
-                       Time now) {
+std::string ReasonToRelease(const State& state, const Agenda& agenda, const Reachable& reachable,
+                            Time now) {
   const Reservation& reservation = *state.reservation;
   const Sweep* holder = state.Find(reservation.sweep);
   // While its searcher thinks, the sweep may soon have a gang.
@@ -392,7 +392,7 @@ GangRequest RequestForNext(const State& state, const Sweep& sweep, const Trial* 
 void StartGang(const State& state, const Reachable& reachable, Time now, Agenda& agenda,
                Facts& facts) {
   if (state.reservation) {
-    if (std::string why = WhyUseless(state, agenda, reachable, now); !why.empty()) {
+    if (std::string why = ReasonToRelease(state, agenda, reachable, now); !why.empty()) {
       facts.push_back(ReservationReleased{state.reservation->sweep, std::move(why)});
       return;
     }

@@ -41,7 +41,8 @@ bool MayBeAsked(const Trial& trial) {
   return !trial.yield_verdict || trial.yield_verdict->kind == VerdictKind::kResize;
 }
 
-TrialYielding Leaving(const Trial& trial, const std::string& executor, const std::string& why) {
+TrialYielding MakeLeaveOrder(const Trial& trial, const std::string& executor,
+                             const std::string& why) {
   return {trial.id, Verdict::Pause({.rule = std::string(kExecutorDrained),
                                     .text = "saved and left, to go on elsewhere: executor " +
                                             executor + " is " + why})};
@@ -51,7 +52,7 @@ TrialYielding Leaving(const Trial& trial, const std::string& executor, const std
 void Leave(const State& state, const Trial& trial, const std::string& drained, Facts& facts) {
   const Sweep& sweep = *state.Find(trial.id.sweep);
   if (CanMove(sweep, trial) && MayLeave(state, sweep, drained))
-    facts.push_back(Leaving(trial, drained, "drained"));
+    facts.push_back(MakeLeaveOrder(trial, drained, "drained"));
 }
 
 }  // namespace
@@ -86,7 +87,7 @@ void DecideLeave(const State& state, const LeaveExecutor& command, Facts& facts)
     const Trial& trial = *state.Find(id);
     const Sweep& sweep = *state.Find(id.sweep);
     if (MayBeAsked(trial) && CanMove(sweep, trial) && sweep.spec.program.report_pattern.empty())
-      facts.push_back(Leaving(trial, command.name, "about to end"));
+      facts.push_back(MakeLeaveOrder(trial, command.name, "about to end"));
   }
 }
 

@@ -74,11 +74,11 @@ class Comparison {
                                          "trials depend on it; start a new sweep instead"};
   }
   template <class T>
-  void Fixed(const std::string& key, const T& from, const T& to) {
+  void RequireSame(const std::string& key, const T& from, const T& to) {
     if (!(from == to)) Fault(key);
   }
   template <class T>
-  void Free(const std::string& key, const T& from, const T& to) {
+  void NoteIfChanged(const std::string& key, const T& from, const T& to) {
     if (!(from == to)) changes_.push_back(key + " " + Text(to));
   }
 
@@ -90,17 +90,18 @@ class Comparison {
       if (!row.key.editable) return Fault(row.key.name);
       changes_.push_back(row.key.name + " " + Text(to));
     });
-    Fixed("resources.gpus_per_worker", GpusPerWorker(from_.gang), GpusPerWorker(to_.gang));
+    RequireSame("resources.gpus_per_worker", GpusPerWorker(from_.gang), GpusPerWorker(to_.gang));
   }
 
   void CompareMetrics() {
-    Fixed(from_.objectives.size() > 1 ? "metrics" : "metric", from_.objectives, to_.objectives);
+    RequireSame(from_.objectives.size() > 1 ? "metrics" : "metric", from_.objectives,
+                to_.objectives);
     for (const std::string& metric : to_.ReportedMetrics()) CheckReported(metric);
     for (size_t i = 0; i < to_.objectives.size(); ++i) {
       const auto target = [i](const StopPolicy& stop) {
         return i < stop.targets.size() ? stop.targets[i] : std::nullopt;
       };
-      Free("target of " + to_.objectives[i].metric, target(from_.stop), target(to_.stop));
+      NoteIfChanged("target of " + to_.objectives[i].metric, target(from_.stop), target(to_.stop));
     }
   }
 
@@ -126,7 +127,7 @@ class Comparison {
       const std::string key = "parameters." + old[i].name;
       if (old[i].name != now[i].name || old[i].domain.index() != now[i].domain.index())
         return Fault(key);
-      Fixed(key + ".when", old[i].when, now[i].when);
+      RequireSame(key + ".when", old[i].when, now[i].when);
       std::visit(
           [&](const auto& domain) {
             CompareDomain(key, domain, std::get<std::decay_t<decltype(domain)>>(now[i].domain));
@@ -137,17 +138,17 @@ class Comparison {
 
   template <class Range>
   void CompareDomain(const std::string& key, const Range& from, const Range& to) {
-    Fixed(key + ".scale", from.scale, to.scale);
-    Free(key + ".min", from.min, to.min);
-    Free(key + ".max", from.max, to.max);
-    Free(key + ".step", from.step, to.step);
+    RequireSame(key + ".scale", from.scale, to.scale);
+    NoteIfChanged(key + ".min", from.min, to.min);
+    NoteIfChanged(key + ".max", from.max, to.max);
+    NoteIfChanged(key + ".step", from.step, to.step);
   }
   void CompareDomain(const std::string& key, const CategoricalDomain& from,
                      const CategoricalDomain& to) {
-    Free(key + ".values", from.values, to.values);
+    NoteIfChanged(key + ".values", from.values, to.values);
   }
   void CompareDomain(const std::string& key, const ConstantDomain& from, const ConstantDomain& to) {
-    Fixed(key + ".value", from.value, to.value);
+    RequireSame(key + ".value", from.value, to.value);
   }
 
   void CompareOptions(const std::string& kind, const AlgorithmSpec& from, const AlgorithmSpec& to) {

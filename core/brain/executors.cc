@@ -14,7 +14,7 @@ namespace attune {
 namespace {
 
 // The executor with this name; null if there is none, or if it is lost.
-const Executor* Present(const State& state, const std::string& name) {
+const Executor* FindPresent(const State& state, const std::string& name) {
   const auto known = state.executors.find(name);
   return known == state.executors.end() || known->second.lost ? nullptr : &known->second;
 }
@@ -41,7 +41,7 @@ void Lose(const State& state, const Executor& executor, const std::string& reaso
 
 Status DecideJoin(const State& state, const JoinExecutor& command, Time now, Facts& facts) {
   if (Status valid = CheckJoin(command); !valid.ok()) return valid;
-  if (const Executor* present = Present(state, command.name)) {
+  if (const Executor* present = FindPresent(state, command.name)) {
     if (present->instance == command.instance) return {};
     Lose(state, *present, "a new process replaced it", now, facts);
   }
@@ -65,13 +65,13 @@ Status DecideJoin(const State& state, const JoinExecutor& command, Time now, Fac
 }
 
 void DecideLoss(const State& state, const LoseExecutor& command, Time now, Facts& facts) {
-  const Executor* present = Present(state, command.name);
+  const Executor* present = FindPresent(state, command.name);
   if (present != nullptr && present->incarnation == command.incarnation)
     Lose(state, *present, command.reason, now, facts);
 }
 
 void DecideHealth(const State& state, const ReportHealth& command, Facts& facts) {
-  const Executor* present = Present(state, command.name);
+  const Executor* present = FindPresent(state, command.name);
   if (present != nullptr && present->incarnation == command.incarnation &&
       present->problem != command.problem)
     facts.push_back(ExecutorHealth{command.name, command.problem});

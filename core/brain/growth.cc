@@ -78,14 +78,14 @@ std::vector<Small> Candidates(const State& state, Time now, const Agenda& agenda
 
 // Whether every executor that takes gangs is reachable. A decision must not change only because an
 // executor is disconnected for a while.
-bool AllSeen(const State& state, const Hosts& hosts) {
+bool AllReachable(const State& state, const Hosts& hosts) {
   return std::ranges::all_of(state.executors, [&](const auto& entry) {
     return !TakesGangs(entry.second) || hosts.Find(entry.first) != nullptr;
   });
 }
 
 // How many workers the gang could have if its own resources were free as well; 0: no more than now.
-int RoomFor(const State& state, const Small& small, Hosts& hosts) {
+int WorkersIfRestarted(const State& state, const Small& small, Hosts& hosts) {
   const Attempt& live = *small.trial->live;
   hosts.Unmask();
   const int most = MostWorkers(state, *small.sweep, small.trial, hosts);
@@ -108,8 +108,8 @@ int RoomFor(const State& state, const Small& small, Hosts& hosts) {
 }
 
 // Whether a gang of the sweep waits for which the executors are large enough.
-bool Waits(const State& state, const Sweep& sweep, const Reachable& reachable, const Agenda& agenda,
-           const Hosts& hosts) {
+bool HasWaitingGang(const State& state, const Sweep& sweep, const Reachable& reachable,
+                    const Agenda& agenda, const Hosts& hosts) {
   if (sweep.spec.External() || !MayStart(sweep)) return false;
   const bool thinks = sweep.thinking && MayCreate(sweep);  // the searcher may propose a trial
   if (sweep.pending.empty() && !agenda.HasTurn(sweep.id) && !thinks) return false;
@@ -134,7 +134,7 @@ int HighestWaiting(const State& state, const Reachable& reachable, const Agenda&
                    const Hosts& hosts) {
   int highest = std::numeric_limits<int>::min();
   for (const auto& [id, sweep] : state.sweeps) {
-    if (sweep.spec.priority > highest && Waits(state, sweep, reachable, agenda, hosts))
+    if (sweep.spec.priority > highest && HasWaitingGang(state, sweep, reachable, agenda, hosts))
       highest = sweep.spec.priority;
   }
   return highest;
@@ -168,8 +168,8 @@ void GrowGang(const State& state, const Reachable& reachable, Time now, Agenda& 
     const Attempt& live = *small.trial->live;
     if (agenda.without_growth.contains(live.epoch)) continue;
     const bool grows = Grows(*small.trial);
-    if (grows && !AllSeen(state, hosts)) return;
-    const int room = RoomFor(state, small, hosts);
+    if (grows && !AllReachable(state, hosts)) return;
+    const int room = WorkersIfRestarted(state, small, hosts);
     if (room == 0 && !grows) {
       // The agenda does not notice that a gang's share grew or that an excluded executor restarted.
       if (small.sweep->spec.gang.grow != GrowthPolicy::kEven && small.sweep->excluded.empty())

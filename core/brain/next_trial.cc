@@ -27,7 +27,7 @@ TrialId NextTrial(const Sweep& sweep) {
 }
 
 // Whether the sweep has trials that run or wait, so that its searcher can expect an event.
-bool Underway(const Sweep& sweep) { return !sweep.live.empty() || !sweep.pending.empty(); }
+bool HasActiveTrials(const Sweep& sweep) { return !sweep.live.empty() || !sweep.pending.empty(); }
 
 // The fact for the searcher's answer; nullopt if it waits.
 std::optional<Fact> Follow(const Sweep& sweep, const Suggestion& suggestion,
@@ -42,7 +42,7 @@ std::optional<Fact> Follow(const Sweep& sweep, const Suggestion& suggestion,
   }
   if (const auto* exhausted = std::get_if<Exhausted>(&suggestion))
     return SearchExhausted{sweep.id, exhausted->text, thought};
-  if (Underway(sweep)) return std::nullopt;
+  if (HasActiveTrials(sweep)) return std::nullopt;
   return SearchExhausted{
       sweep.id,
       "the searcher " + sweep.spec.searcher.name +
@@ -72,7 +72,7 @@ SweepView ViewOf(const Sweep& sweep) {
           .may_create = MayCreate(sweep)};
 }
 
-TrialPromoted Promoted(const Sweep& sweep, const Promote& promote) {
+TrialPromoted MakePromotion(const Sweep& sweep, const Promote& promote) {
   TrialPromoted fact{.trial = {sweep.id, promote.trial},
                      .reason = promote.reason,
                      .config = promote.config,
@@ -144,7 +144,7 @@ void StartNext(const State& state, const Sweep& sweep, std::vector<RankSlot> ran
   if (const auto* waiting = std::get_if<const Trial*>(&next)) {
     facts.push_back(Assign(state, sweep, **waiting, std::move(ranks), idempotency_key));
   } else if (const auto* promote = std::get_if<Promote>(&std::get<NextMove>(next))) {
-    facts.push_back(Promoted(sweep, *promote));
+    facts.push_back(MakePromotion(sweep, *promote));
   } else if (auto fresh = NewTrial(sweep)) {
     facts.push_back(*std::move(fresh));
   }

@@ -36,7 +36,7 @@ Seconds HostFailureDelay(const Trial& trial) {
   return Seconds(std::min(std::exp2(trial.attempts - 1), kBackoffGrowth));
 }
 
-Time After(Time now, Seconds delay) {
+Time AddDelay(Time now, Seconds delay) {
   return Time{now.us + static_cast<int64_t>(delay.value * 1e6)};
 }
 
@@ -117,7 +117,7 @@ class Recorder {
       const KeptCheckpoint& newest = trial_.checkpoints.back();
       if (newest.attempt == fact.attempt.number && fact.checkpoint.step <= newest.ref.step) return;
     }
-    // A repeated message, and the checkpoint was dropped meanwhile.
+    // The message is a repetition, and the checkpoint was dropped meanwhile.
     const auto removals = state_.removals.find(executor_);
     if (removals != state_.removals.end() &&
         removals->second.contains({trial_.id, fact.attempt.number, fact.checkpoint.step}))
@@ -132,7 +132,7 @@ class Recorder {
         trial_.live->part_outcome != Outcome::kFinished)
       return;
     const Report& report = fact.report;
-    const bool waits = report.waits || Told();
+    const bool waits = report.waits || IsRunByClient();
     if (report.step <= trial_.last_step) {
       if (waits && report.step > trial_.live->verdict_step)
         Decide(fact, Yield().value_or(
@@ -141,7 +141,8 @@ class Recorder {
     }
     facts_.push_back(fact);
     if (const std::string fault = FindReportFault(sweep_.spec, report); !fault.empty()) {
-      FailTrial(sweep_, trial_, fault, Told() ? "" : "its program reports something else", facts_);
+      FailTrial(sweep_, trial_, fault, IsRunByClient() ? "" : "its program reports something else",
+                facts_);
       return;
     }
     const Step last = LastStep(sweep_, trial_);
@@ -154,7 +155,7 @@ class Recorder {
       // If it is not asked now, it reports twice more before it leaves: the next report does not
       // wait.
       auto verdict = TrialLimitReached(sweep_, trial_, report);
-      if (!verdict) verdict = LeavesInTime(2);
+      if (!verdict) verdict = LeaveInTime(2);
       if (verdict) facts_.push_back(TrialYielding{trial_.id, std::move(*verdict)});
     }
   }
@@ -171,7 +172,7 @@ class Recorder {
     if (ended.outcome == Outcome::kFailed) {
       ended.failure.executor = executor_;
       if (FindLogPolicy(sweep_.spec.failure, ended.failure) != nullptr)
-        ended.failure.message += "; " + Found(ended.failure);
+        ended.failure.message += "; " + DescribeLogMatch(ended.failure);
     }
     if (trial_.live->SpansExecutors()) {
       if (ended.outcome == Outcome::kFailed)
@@ -221,7 +222,7 @@ class Recorder {
                 now_, facts_);
         return;
       case Outcome::kFailed:
-        Failed(failure);
+        DecideFailure(failure);
         return;
       case Outcome::kLost:
         Requeue(sweep_, trial_, failure.message, now_, facts_);
@@ -284,17 +285,18 @@ class Recorder {
   // The verdict that it was asked to get at its next report. It is not asked to leave an executor
   // if it would not start again.
   std::optional<Verdict> Yield() const {
-    if (!trial_.yield_verdict) return LeavesInTime(1);
-    if (trial_.yield_verdict->reason.rule == kExecutorDrained && !Again()) return std::nullopt;
+    if (!trial_.yield_verdict) return LeaveInTime(1);
+    if (trial_.yield_verdict->reason.rule == kExecutorDrained && !MayRunAgain())
+      return std::nullopt;
     return trial_.yield_verdict;
   }
 
-  bool Again() const { return !sweep_.stopping_as || trial_.requested; }
+  bool MayRunAgain() const { return !sweep_.stopping_as || trial_.requested; }
 
-  // A pause, if one of its executors ends before the gang can send this many reports.
-  std::optional<Verdict> LeavesInTime(int reports) const {
+  // Returns a pause if one of the gang's executors ends before the gang can send this many reports.
+  std::optional<Verdict> LeaveInTime(int reports) const {
     // A program whose output is parsed has no checkpoint, and may still finish.
-    if (state_.ending.empty() || !Again() || !sweep_.spec.program.report_pattern.empty())
+    if (state_.ending.empty() || !MayRunAgain() || !sweep_.spec.program.report_pattern.empty())
       return std::nullopt;
     const Seconds needs(kLeaveBefore.value + reports * sweep_.report_gap.value);
     for (const RankSlot& slot : trial_.live->ranks) {
@@ -333,12 +335,12 @@ class Recorder {
         EndTrial(trial_, TrialState::kStopped, verdict.reason.text, facts_);
         return;
       case VerdictKind::kPause:
-        if (Told()) facts_.push_back(AttemptEnded{fact.attempt, Outcome::kPaused, {}});
+        if (IsRunByClient()) facts_.push_back(AttemptEnded{fact.attempt, Outcome::kPaused, {}});
         if (verdict.reason.rule == kExecutorDrained)
           Requeue(sweep_, trial_, verdict.reason.text, now_, facts_);
         return;
       case VerdictKind::kExploit:
-        if (!Told()) return;
+        if (!IsRunByClient()) return;
         facts_.push_back(AttemptEnded{fact.attempt, Outcome::kPaused, {}});
         Requeue(sweep_, trial_, "goes on as a clone of trial " + Text(verdict.donor), now_, facts_);
         return;
@@ -351,16 +353,16 @@ class Recorder {
     const LogPolicy* policy = FindLogPolicy(sweep_.spec.failure, failure);
     if (policy != nullptr && policy->action == LogAction::kExcludeHost &&
         !ExcludedFrom(state_, sweep_).contains(failure.executor))
-      facts_.push_back(ExecutorExcluded{sweep_.id, failure.executor, Found(failure)});
+      facts_.push_back(ExecutorExcluded{sweep_.id, failure.executor, DescribeLogMatch(failure)});
     QuarantineIfItKeepsFailing(state_, trial_.id, failure.executor, now_, facts_);
   }
 
-  // For messages: "its log says "CUDA error: …" (failure.on_log: CUDA error|ECC)".
-  static std::string Found(const Failure& failure) {
+  // Describes the log line that matched a rule of failure.on_log.
+  static std::string DescribeLogMatch(const Failure& failure) {
     return "its log says \"" + failure.line + "\" (failure.on_log: " + failure.pattern + ")";
   }
 
-  void Failed(const Failure& failure) {
+  void DecideFailure(const Failure& failure) {
     const std::string what = "attempt " + std::to_string(trial_.attempts) + ": " + failure.message;
     const LogPolicy* policy = FindLogPolicy(sweep_.spec.failure, failure);
     if (failure.kind == FailureKind::kLease) {
@@ -373,21 +375,22 @@ class Recorder {
     } else if (failure.kind == FailureKind::kHost || IsFirstFullDisk(trial_, failure)) {
       const Seconds delay = HostFailureDelay(trial_);
       Requeue(sweep_, trial_, what + "; again after " + FormatShort(delay.value) + " s",
-              After(now_, delay), facts_);
+              AddDelay(now_, delay), facts_);
     } else if (failure.kind == FailureKind::kStart) {
       FailTrial(sweep_, trial_, what, "its program could not be started", facts_);
-    } else if (const std::string broken = Broken(failure); TooOften() || !broken.empty()) {
+    } else if (const std::string broken = DescribeBrokenProgram(failure);
+               HasNoRestartLeft() || !broken.empty()) {
       FailTrial(sweep_, trial_, what, broken, facts_);
     } else {
       const Seconds delay = Backoff(sweep_, trial_);
       Requeue(sweep_, trial_, what + "; " + DescribeRestart(sweep_, trial_, delay),
-              After(now_, delay), facts_);
+              AddDelay(now_, delay), facts_);
     }
   }
 
-  // Why the program would fail everywhere; empty if the host or the configuration may be the cause.
-  std::string Broken(const Failure& failure) const {
-    if (sweep_.reported || Told()) return "";
+  // Why the program would fail everywhere; "" if the host or the configuration may be the cause.
+  std::string DescribeBrokenProgram(const Failure& failure) const {
+    if (sweep_.reported || IsRunByClient()) return "";
     for (const TrialNumber number : sweep_.live) {
       const Trial& other = *sweep_.Find(number);
       const bool lives_longer = other.live->assigned_at <= trial_.live->assigned_at;
@@ -404,11 +407,11 @@ class Recorder {
            " attempts failed before anything was reported";
   }
 
-  // Whether a client runs the trial. It waits for every verdict, and leaves at once if that says
-  // so.
-  bool Told() const { return trial_.live->ranks.empty(); }
+  // Whether a client runs the trial over the ask/tell API. It waits for every verdict and obeys it
+  // at once.
+  bool IsRunByClient() const { return trial_.live->ranks.empty(); }
 
-  bool TooOften() const { return trial_.failures >= sweep_.spec.failure.max_restarts; }
+  bool HasNoRestartLeft() const { return trial_.failures >= sweep_.spec.failure.max_restarts; }
 
   const State& state_;
   const Sweep& sweep_;

@@ -165,7 +165,7 @@ struct ResumeExecutor {
 struct ReportHealth {
   std::string name;
   Incarnation incarnation;
-  std::string problem;  // empty: it is well
+  std::string problem;  // empty: the executor is healthy
 };
 
 // An executor is about to end. Its trials save a checkpoint at their next report and continue

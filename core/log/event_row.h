@@ -34,7 +34,7 @@ namespace attune {
 // What the state must contain before the event. The audit refuses a log that breaks this.
 enum class Needs {
   kNothing,
-  kExecutor,      // the executor exists that the event is about
+  kExecutor,      // the executor of the event exists
   kNewSweep,      // its sweep does not exist yet
   kSweep,         // its sweep exists and has not ended
   kEndedSweep,    // its sweep has ended and was not deleted

@@ -103,7 +103,7 @@ struct Failure {
   bool operator==(const Failure&) const = default;
 };
 
-// Where the ranks of a gang on several executors meet.
+// The address at which the ranks of a gang on several executors meet.
 struct Rendezvous {
   std::string address;  // of rank 0's host, for MASTER_ADDR
   int master_port = 0;

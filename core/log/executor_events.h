@@ -103,7 +103,7 @@ struct ExecutorResumed {
 // An executor reported a problem, so that nothing more starts there, or that it is well again.
 struct ExecutorHealth {
   std::string name;
-  std::string problem;  // such as "its disk has 0.2 GiB left"; empty: it is well
+  std::string problem;  // such as "its disk has 0.2 GiB left"; empty: healthy
 
   static constexpr auto kRow =
       EventRow({"executor_health", Needs::kExecutor, kNoExecutor, Handled(kStream | kTables),

@@ -74,7 +74,7 @@ std::vector<std::vector<uint32_t>> AllFronts2(const Losses& losses, size_t rows)
 }
 
 // Losses scaled to the front's extent, from 0 to 1.
-std::vector<Point> Scaled(const Losses& losses, const std::vector<uint32_t>& front) {
+std::vector<Point> ScaleLosses(const Losses& losses, const std::vector<uint32_t>& front) {
   std::vector<Point> points(front.size(), Point(losses.objectives, 0));
   for (size_t j = 0; j < losses.objectives; ++j) {
     double low = kInfinity;
@@ -128,7 +128,7 @@ void SortBy(const std::vector<double>& scores, std::vector<uint32_t>& front) {
 }
 
 void SortFront(const Losses& losses, FrontOrder order, std::vector<uint32_t>& front) {
-  const std::vector<Point> points = Scaled(losses, front);
+  const std::vector<Point> points = ScaleLosses(losses, front);
   if (order == FrontOrder::kHypervolume && losses.objectives == 2) {
     return SortBy(Contributions2(points), front);
   }
@@ -136,7 +136,7 @@ void SortFront(const Losses& losses, FrontOrder order, std::vector<uint32_t>& fr
   if (order == FrontOrder::kCrowding || losses.objectives > 3) return;
   const auto exact = front.begin() + static_cast<ptrdiff_t>(std::min(front.size(), kMostExact));
   std::vector<uint32_t> first(front.begin(), exact);
-  SortBy(Contributions(Scaled(losses, first)), first);
+  SortBy(Contributions(ScaleLosses(losses, first)), first);
   std::ranges::copy(first, front.begin());
 }
 

@@ -9,14 +9,14 @@
 namespace attune {
 namespace {
 
-bool InWord(char c) {
+bool IsWordCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
          std::string_view("_.+-/").find(c) != std::string_view::npos;
 }
 
 std::string Word(const std::string& text) {
   bool plain = !text.empty();
-  for (const char c : text) plain = plain && InWord(c);
+  for (const char c : text) plain = plain && IsWordCharacter(c);
   if (plain) return text;
   std::string quoted = "\"";
   for (const char c : text) {
@@ -112,7 +112,7 @@ class Reader {
     std::string word;
     if (fault_) return word;
     const bool quoted = TakeIf('"');
-    while (at_ < text_.size() && (quoted ? text_[at_] != '"' : InWord(text_[at_]))) {
+    while (at_ < text_.size() && (quoted ? text_[at_] != '"' : IsWordCharacter(text_[at_]))) {
       if (quoted && text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
       word += text_[at_++];
     }

@@ -178,7 +178,7 @@ class Checker {
     if (!(low <= high)) return false;
     if (const auto* categorical = std::get_if<CategoricalDomain>(&domain)) {
       return std::any_of(categorical->values.begin(), categorical->values.end(),
-                         [&](const Value& value) { return Within(value, low, high); });
+                         [&](const Value& value) { return IsBetween(value, low, high); });
     }
     const auto count = CountValues(domain);
     if (!count) {
@@ -197,10 +197,10 @@ class Checker {
         left = half;
       }
     }
-    return first < *count && Within(ValueAt(domain, first), low, high);
+    return first < *count && IsBetween(ValueAt(domain, first), low, high);
   }
 
-  static bool Within(const Value& value, double low, double high) {
+  static bool IsBetween(const Value& value, double low, double high) {
     const auto number = AsNumber(value);
     return number && *number >= low && *number <= high;
   }

@@ -51,9 +51,9 @@ struct Attempt {
   Step verdict_step{0};   // the step of the report that it answers; 0: none was judged yet
   Step unwaited_step{0};  // the step of its newest report if rank 0 did not wait there; else 0
 
-  // Whether rank 0 must leave but did not wait for that verdict, so it receives it only when it
-  // waits next. This happens after a backup was restored: the log has lost an earlier kContinue.
-  bool HasUnheardVerdict() const {
+  // Whether rank 0 must leave but did not wait for that verdict. Then it receives the verdict when
+  // it waits next. This happens after a backup was restored: the log has lost an earlier kContinue.
+  bool HasUndeliveredVerdict() const {
     return verdict != VerdictKind::kContinue && unwaited_step == verdict_step;
   }
   // Whether a part of the gang holds slots on this executor.
@@ -314,7 +314,7 @@ struct State {
   std::map<std::string, SweepId> by_key;  // idempotency keys of both
   std::map<std::string, Executor> executors;
   std::map<std::string, std::set<std::string>> folders;  // by folder: executors that are not lost
-  std::set<std::string> ending;                          // executors that have an end
+  std::set<std::string> ending;                          // executors with a limited lifetime
   std::optional<Reservation> reservation;
   // Checkpoints whose files must be deleted, by the executor that has them, with their paths.
   std::map<std::string, std::map<CheckpointId, std::string>> removals;

@@ -58,7 +58,9 @@ bool Improves(const SweepSpec& spec, const Trial& trial, const Report& report) {
   return false;
 }
 
-std::string At(Step step) { return "stopped at step " + std::to_string(step.value) + ": "; }
+std::string DescribeStop(Step step) {
+  return "stopped at step " + std::to_string(step.value) + ": ";
+}
 
 double MeanOf(const std::deque<double>& values) {
   double sum = 0;
@@ -83,16 +85,16 @@ std::optional<Verdict> AtPlateau(const Plateau& plateau, const Trial& trial, con
     if (std::ssize(now.values) < plateau.patience) return std::nullopt;
     const double deviation = DeviationOf(now.values);
     if (!(deviation <= *plateau.std)) return std::nullopt;
-    reason.text = At(report.step) + "the last " + std::to_string(plateau.patience) + " values of " +
-                  metric + " deviate by " + FormatShort(deviation) + " from their mean " +
-                  FormatShort(MeanOf(now.values)) + ", and stop.plateau.std is " +
-                  FormatShort(*plateau.std);
+    reason.text = DescribeStop(report.step) + "the last " + std::to_string(plateau.patience) +
+                  " values of " + metric + " deviate by " + FormatShort(deviation) +
+                  " from their mean " + FormatShort(MeanOf(now.values)) +
+                  ", and stop.plateau.std is " + FormatShort(*plateau.std);
     return Verdict::Stop(reason);
   }
   if (now.since_best < plateau.patience) return std::nullopt;
   reason.cutoff = now.best;
   reason.text =
-      At(report.step) + metric + " has not improved" +
+      DescribeStop(report.step) + metric + " has not improved" +
       (plateau.min_delta > 0 ? " by more than " + FormatShort(plateau.min_delta) : std::string()) +
       " for " + std::to_string(now.since_best) + " reports" +
       (std::isnan(now.best) ? ""
@@ -114,9 +116,9 @@ std::optional<Verdict> AtThreshold(const Threshold& threshold, const Report& rep
                         .step = report.step,
                         .value = value,
                         .cutoff = bound,
-                        .text = At(report.step) + threshold.metric + " " + FormatShort(value) +
-                                (above ? " is at least " : " is at most ") + FormatShort(bound) +
-                                " (stop.threshold)"});
+                        .text = DescribeStop(report.step) + threshold.metric + " " +
+                                FormatShort(value) + (above ? " is at least " : " is at most ") +
+                                FormatShort(bound) + " (stop.threshold)"});
 }
 
 // Adds at most 300 years, so that the sum does not overflow.
@@ -193,7 +195,7 @@ std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
   const double seconds = trial.seconds.value + report.seconds.value;
   if (stop.max_trial_time.value > 0 && seconds >= stop.max_trial_time.value) {
     reason.rule = "max_trial_time";
-    reason.text = At(report.step) + "it has trained for " + Duration(seconds) +
+    reason.text = DescribeStop(report.step) + "it has trained for " + Duration(seconds) +
                   ", and stop.max_trial_time is " + Duration(stop.max_trial_time.value);
     return Verdict::Stop(reason);
   }
@@ -202,8 +204,8 @@ std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
   if (stop.trial_patience > 0 && since_best >= stop.trial_patience) {
     reason.rule = "trial_patience";
     reason.cutoff = known;
-    reason.text = At(report.step) + Names(sweep.spec.objectives) + " has not improved for " +
-                  std::to_string(since_best) + " reports" +
+    reason.text = DescribeStop(report.step) + Names(sweep.spec.objectives) +
+                  " has not improved for " + std::to_string(since_best) + " reports" +
                   (std::isnan(known) ? "" : " (best " + FormatShort(known) + ")");
     return Verdict::Stop(reason);
   }

@@ -22,7 +22,7 @@ bool IsOfEndedTrial(const RecordFact& command, const State& state) {
 }
 
 // Whether a command ends something or frees space.
-bool Ends(const Command& command, const State& state) {
+bool EndsOrFrees(const Command& command, const State& state) {
   if (const auto* fact = std::get_if<RecordFact>(&command)) return IsOfEndedTrial(*fact, state);
   return std::holds_alternative<KillSweep>(command) || std::holds_alternative<KillTrial>(command) ||
          std::holds_alternative<DeleteSweep>(command) ||
@@ -142,7 +142,8 @@ void ConductorMachine::SaveSnapshot() {
   if (last_seq() <= snapshot_seq_) return;
   snapshot_seq_ = last_seq();
   const State& state = brain().state();
-  if (options_.store->SaveSnapshot({snapshot_seq_, SaveState(state), AllEndedSweepData(state)}).ok())
+  if (options_.store->SaveSnapshot({snapshot_seq_, SaveState(state), AllEndedSweepData(state)})
+          .ok())
     decider_->brain().ReleaseEndedSweeps();
 }
 
@@ -202,7 +203,7 @@ std::vector<ConductorMachine::Decision> ConductorMachine::Decide(
 bool ConductorMachine::MayBeStored(const Command& command, bool ends_only) const {
   if (stalled_ && !has_reserve_) return false;
   if (!stalled_ && !ends_only) return true;
-  return Ends(command, brain().state());
+  return EndsOrFrees(command, brain().state());
 }
 
 void ConductorMachine::Advance(Time now, std::vector<Event>& events) {

@@ -37,7 +37,7 @@ class LogKeeper : public Listener {
   // A new random identity, below 2^53.
   using MakeIdentity = std::function<LogIdentity()>;
 
-  // All outlive the object.
+  // All arguments must outlive the object.
   LogKeeper(Submissions& conductor, LogMarks& marks, MakeIdentity make_identity)
       : conductor_(conductor), marks_(marks), make_identity_(std::move(make_identity)) {}
 

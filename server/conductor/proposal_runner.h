@@ -19,7 +19,8 @@ class ProposalRunner final : public Listener {
   // Runs the job later on any thread, not within the call.
   using Run = std::function<void(std::function<void()> job)>;
 
-  // The conductor outlives this object, which outlives every job. Subscribe it before the start.
+  // The conductor must outlive this object, and this object must outlive every job. Subscribe it
+  // before the start.
   ProposalRunner(Submissions& conductor, Run run) : conductor_(conductor), run_(std::move(run)) {}
 
   void OnStarted(const Brain& brain) override;

@@ -39,7 +39,7 @@ class HttpServer {
     };
     std::optional<Https> https;
 
-    // All outlive the server.
+    // All pointers must outlive the server.
     Backend* backend = nullptr;
     Reader* reader = nullptr;
     const Algorithms* algorithms = nullptr;

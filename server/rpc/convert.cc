@@ -36,7 +36,7 @@ v1::CheckpointName ToProto(const CheckpointId& checkpoint) {
 bool IsStep(int64_t step) { return step >= 1 && step <= kIntegerMax; }
 bool IsTime(double value) { return std::isfinite(value) && value >= 0; }
 bool IsPort(uint32_t port) { return port <= std::numeric_limits<uint16_t>::max(); }
-bool IsPlace(const std::string& text) {
+bool IsPathOrAddress(const std::string& text) {
   return text.size() <= kPlaceBytesMax && !HasControlCharacters(text);
 }
 
@@ -66,7 +66,7 @@ std::string ProblemOf(const v1::CheckpointSaved& saved, uint32_t attempt) {
   const std::string folder =
       "step-" + std::to_string(saved.step()) + "-attempt-" + std::to_string(attempt);
   if (!IsStep(saved.step())) return "has the invalid step " + std::to_string(saved.step());
-  if (!IsPlace(saved.path()) || std::filesystem::path(saved.path()).filename() != folder)
+  if (!IsPathOrAddress(saved.path()) || std::filesystem::path(saved.path()).filename() != folder)
     return "is not in a folder " + folder;
   if (!IsDigest(saved.digest())) return "has a digest that is not sha256: and 64 hex digits";
   if (saved.bytes() > static_cast<uint64_t>(kIntegerMax))
@@ -75,9 +75,9 @@ std::string ProblemOf(const v1::CheckpointSaved& saved, uint32_t attempt) {
 }
 
 std::string ProblemOf(const v1::Rendezvous& opened) {
-  const bool is_place = IsPlace(opened.address()) && IsPlace(opened.host()) &&
+  const bool is_valid = IsPathOrAddress(opened.address()) && IsPathOrAddress(opened.host()) &&
                         IsPort(opened.master_port()) && IsPort(opened.port());
-  return is_place ? "" : "has an invalid address or port";
+  return is_valid ? "" : "has an invalid address or port";
 }
 
 // A correct executor ends the gang instead of sending such a fact. Only a broken one sends it.
@@ -323,7 +323,7 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
   out.set_milestone(trial.milestone.value);
   out.set_verdict_step(attempt.verdict_step.value);
   out.set_action(ActionOf(attempt.verdict));
-  out.set_yield(trial.yield_verdict.has_value() || attempt.HasUnheardVerdict());
+  out.set_yield(trial.yield_verdict.has_value() || attempt.HasUndeliveredVerdict());
   out.set_identity(IdentityOf(state, sweep.id).value);
   AddKnownFiles(state, trial, state.executors.at(executor), out);
 }

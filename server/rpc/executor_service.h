@@ -57,7 +57,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
     uint64_t gap_end = 0;
   };
 
-  // The conductor outlives the service; the service subscribes itself.
+  // The conductor must outlive the service. The service subscribes itself.
   ExecutorService(Conductor& conductor, Options options);
 
   bool Connected(const std::string& executor) const;

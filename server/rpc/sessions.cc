@@ -116,7 +116,7 @@ void Sessions::OnJoined(SessionId id, const Result<std::span<const Event>>& join
     SendDesired(*present, brain);
   });
   submissions_.CheckForStarts();
-  Settle();
+  AllowStartsIfReconnected();
 }
 
 void Sessions::TakeOver(SessionId id) {
@@ -368,7 +368,7 @@ void Sessions::OnStarted(const Brain& brain, Time now) {
   if (!awaits_identity_) JoinWaiting();
   CloseAfterDroppedFacts(
       "the server has read its log: connect again and send all unacknowledged facts");
-  Settle();
+  AllowStartsIfReconnected();
 }
 
 void Sessions::JoinWaiting() {
@@ -447,7 +447,7 @@ void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
   for (auto& [id, session] : sessions_) {
     if (!session.closing) ReleaseIfUnneeded(session, brain);
   }
-  Settle();
+  AllowStartsIfReconnected();
 }
 
 void Sessions::SendDesired(Session& session, const Brain& brain) {

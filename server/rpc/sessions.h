@@ -145,11 +145,11 @@ class Sessions {
     bool removals = false;                // the last Desired contained removals
   };
   struct Executor {
-    // From the log.
+    // State from the log.
     std::string instance;
     Incarnation incarnation;
     bool lost = true;
-    // From its messages.
+    // State from the messages of the executor.
     bool losing = false;  // the command that declares it lost is submitted
     Time heard;
     Pulse pulse;             // without silent_us
@@ -189,7 +189,7 @@ class Sessions {
   void ReadNextOrHold(SessionId id, Session& session);
   bool MayRead(const Session& session) const;
   bool AllReconnected() const;
-  void Settle();
+  void AllowStartsIfReconnected();
   void CloseAfterDroppedFacts(const std::string& why);
 
   Submissions& submissions_;

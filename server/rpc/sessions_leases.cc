@@ -52,7 +52,7 @@ bool Sessions::AllReconnected() const {
   });
 }
 
-void Sessions::Settle() {
+void Sessions::AllowStartsIfReconnected() {
   if (!started_ || settled_ || restored_ || !AllReconnected()) return;
   settled_ = true;
   submissions_.CheckForStarts();

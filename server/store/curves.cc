@@ -168,7 +168,7 @@ class PageOfCurves {
 
   Status Read(PointSource& reports, PointSource* logged) {
     for (;;) {
-      const auto trial = Earlier(reports.trial(), logged ? logged->trial() : std::nullopt);
+      const auto trial = EarlierOf(reports.trial(), logged ? logged->trial() : std::nullopt);
       if (!trial) break;
       Curve curve{.trial = *trial};
       ReportedCurve reported(connection_, sweep_, curve);
@@ -181,7 +181,7 @@ class PageOfCurves {
           return Status();
         });
       if (!read.ok()) return read;
-      if (full_) return EndBefore(*trial);
+      if (full_) return EndPageBefore(*trial);
       ++trials_;
       if (!curve.steps.empty() || !curve.logged_steps.empty())
         curves_.trials.push_back(std::move(curve));
@@ -192,8 +192,8 @@ class PageOfCurves {
  private:
   static constexpr int kEventsPerCheck = 256;  // events between two looks at the clock
 
-  static std::optional<TrialNumber> Earlier(std::optional<TrialNumber> a,
-                                            std::optional<TrialNumber> b) {
+  static std::optional<TrialNumber> EarlierOf(std::optional<TrialNumber> a,
+                                              std::optional<TrialNumber> b) {
     if (!a || !b) return a ? a : b;
     return std::min(*a, *b);
   }
@@ -217,7 +217,7 @@ class PageOfCurves {
   bool IsLate() const { return std::chrono::steady_clock::now() - begun_ > limits_.time; }
 
   // Ends the page before this trial, because the page became full within it.
-  Status EndBefore(TrialNumber trial) {
+  Status EndPageBefore(TrialNumber trial) {
     if (trials_ == 0)
       return Invalid(
           "trial " + std::to_string(trial.value) +

@@ -36,7 +36,8 @@ class ErasedBits {
 // the snapshot of the database that the connection reads.
 class ErasedEvents {
  public:
-  // The connection outlives the object. REQUIRES: it is in a transaction or a query is active.
+  // The connection must outlive the object. REQUIRES: the connection is in a transaction or has an
+  // active query.
   static Result<ErasedEvents> Read(sqlite::Connection& connection);
 
   // Whether an event counts as erased even if its row still exists.

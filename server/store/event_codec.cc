@@ -58,7 +58,7 @@ Json WithNames(std::string_view kind, const Json& list) {
           {"waits", list.size() > 4 ? list.at(4) : Json(false)}};
 }
 
-std::optional<Fact> QuicklyDecoded(const StoredFact& stored) {
+std::optional<Fact> DecodeQuickly(const StoredFact& stored) {
   if (!IsMeasured(stored.kind)) return std::nullopt;
   const bool is_report = stored.kind == TrialReported::kRow.info.kind;
   const EventInfo& info = is_report ? TrialReported::kRow.info : MetricsLogged::kRow.info;
@@ -101,7 +101,7 @@ EncodedFact Encode(const Fact& fact) {
 }
 
 Result<Fact> Decode(const StoredFact& stored) {
-  if (auto measured = QuicklyDecoded(stored)) return *std::move(measured);
+  if (auto measured = DecodeQuickly(stored)) return *std::move(measured);
   for (const Decoder& decoder : kDecoders) {
     if (decoder.kind != stored.kind) continue;
     if (stored.version > decoder.version)

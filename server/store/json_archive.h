@@ -100,7 +100,7 @@ class JsonReader {
  public:
   static constexpr bool kReads = true;
 
-  // Both outlive the reader.
+  // Both arguments must outlive the reader.
   JsonReader(const Json& object, const RowColumns& row) : object_(object), row_(row) {}
 
   template <class T>

@@ -23,7 +23,7 @@ void WriteMetrics(const Metrics& metrics, std::string& out);
 // example with spaces or escapes in names, counts as a fault; the caller then uses a JSON parser.
 class MeasuredScanner {
  public:
-  // The payload outlives the scanner. Reads everything before the metrics.
+  // The payload must outlive the scanner. Reads everything before the metrics.
   explicit MeasuredScanner(std::string_view payload);
 
   // Moves to the next metric. Returns false after the last one and at a fault.

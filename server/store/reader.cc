@@ -68,14 +68,14 @@ class Reader::Lease {
 
 template <class T, class Query>
 Result<T> Reader::InSnapshot(Query query) {
-  return InLog<T>([&](sqlite::Connection& connection) -> Result<T> {
+  return QueryLog<T>([&](sqlite::Connection& connection) -> Result<T> {
     if (Status there = CheckTables(connection); !there.ok()) return there.error();
     return query(connection);
   });
 }
 
 template <class T, class Query>
-Result<T> Reader::InLog(Query query) {
+Result<T> Reader::QueryLog(Query query) {
   Lease lease(*this);
   if (!lease.status().ok()) return lease.status().error();
   sqlite::Transaction snapshot(lease.connection(), sqlite::Transaction::Kind::kRead);
@@ -342,7 +342,7 @@ Result<StateCounts> Reader::Counts() {
 }
 
 Result<EventSeq> Reader::LastSeq() {
-  return InLog<EventSeq>([](sqlite::Connection& connection) -> Result<EventSeq> {
+  return QueryLog<EventSeq>([](sqlite::Connection& connection) -> Result<EventSeq> {
     const auto last = LastSeqOf(connection);
     if (!last.ok()) return last.error();
     return EventSeq(static_cast<uint64_t>(*last));

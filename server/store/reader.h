@@ -323,7 +323,7 @@ class Reader {
   Result<T> InSnapshot(Query query);
   // Like InSnapshot, but also works while the tables are rebuilt.
   template <class T, class Query>
-  Result<T> InLog(Query query);
+  Result<T> QueryLog(Query query);
   Status CheckTables(sqlite::Connection& connection);
 
   std::string path_;

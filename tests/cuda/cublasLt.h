@@ -1,4 +1,4 @@
 #pragma once
 
-// What LibTorch's headers name of cuBLASLt.
+// The names of cuBLASLt that LibTorch's headers use.
 typedef struct cublasLtContext* cublasLtHandle_t;

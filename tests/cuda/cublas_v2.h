@@ -1,5 +1,5 @@
 #pragma once
 
-// What LibTorch's headers name of cuBLAS.
+// The names of cuBLAS that LibTorch's headers use.
 typedef struct cublasContext* cublasHandle_t;
 typedef enum { CUBLAS_STATUS_SUCCESS = 0 } cublasStatus_t;

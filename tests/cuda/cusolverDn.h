@@ -1,4 +1,4 @@
 #pragma once
 
-// What LibTorch's headers name of cuSOLVER.
+// The names of cuSOLVER that LibTorch's headers use.
 typedef struct cusolverDnContext* cusolverDnHandle_t;

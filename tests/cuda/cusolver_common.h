@@ -1,4 +1,4 @@
 #pragma once
 
-// What LibTorch's headers name of cuSOLVER.
+// The names of cuSOLVER that LibTorch's headers use.
 typedef enum { CUSOLVER_STATUS_SUCCESS = 0 } cusolverStatus_t;

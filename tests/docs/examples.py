@@ -56,11 +56,11 @@ TORCH = re.compile(r"^\s*(?:import|from)\b.*\b(?:torch|lightning|pytorch_lightni
 
 
 class NoTorch(Exception):
-    """The page needs torch in Python, and this machine has none."""
+    """The page needs torch in Python, but this machine does not have it."""
 
 
 class Fault(Exception):
-    """What is wrong with a block."""
+    """A fault of a block."""
 
 
 # --- Processes -----------------------------------------------------------------------------------------------------
@@ -70,8 +70,8 @@ _GRACE_S = 5  # to end after SIGTERM
 
 
 def _end_children(sent):
-    """Sends a signal to each child; collects those that have ended. Returns whether there was a child."""
-    # Each thread has its list.
+    """Sends a signal to each child and collects children that have ended. Returns whether there was a child."""
+    # The kernel lists the children of each thread separately.
     lists = [(task / "children").read_text() for task in pathlib.Path("/proc/self/task").iterdir()]
     children = [int(child) for child in " ".join(lists).split()]
     for child in children:
@@ -84,7 +84,7 @@ def _end_children(sent):
 
 @contextlib.contextmanager
 def no_process_left():
-    """Ends, when it is left, every process that was started inside, also those whose parents have ended."""
+    """On exit, ends all processes that were started inside, also processes whose parents have ended."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # children of a process that ends become ours
     try:
         yield
@@ -105,7 +105,7 @@ os.execvp(sys.argv[1], sys.argv[1:])
 
 @functools.cache
 def isolated():
-    """The start of a command that runs in a separate network, where all ports are free; [] if that is not allowed."""
+    """Returns the prefix of a command that runs in a separate network with free ports; [] if that is not allowed."""
     words = ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-c", _LOOPBACK]
     allowed = shutil.which("unshare") and subprocess.run([*words, "true"], capture_output=True).returncode == 0
     return words if allowed else []
@@ -117,7 +117,7 @@ def _has_torch(environment):
 
 
 def environment(folder, with_torch):
-    """The environment of a page's commands. With torch it is that of the machine, else the one of scripts/setup."""
+    """Returns the environment of a page's commands: with torch that of the machine, otherwise that of scripts/setup."""
     found = dict(os.environ)
     if with_torch and not _has_torch(found):
         found = python_torch.environment()
@@ -169,7 +169,7 @@ def _without(keys, sweep):
 
 
 def check_fragment(block):
-    """The block, with what it lacks of a minimal sweep before it, is a valid sweep file."""
+    """Checks that the block is a valid sweep file after the missing keys of a minimal sweep were added."""
     try:
         fragment = yaml.safe_load(block.code)
     except yaml.YAMLError as error:
@@ -197,7 +197,7 @@ LANGUAGES = {*CHECKS, *SHOWN, *FILES, "sh", "sql"}
 
 
 def _script(page, blocks, staged):
-    """The shell's script: writes the files and runs the commands of the page in their order."""
+    """Returns a shell script that writes the files and runs the commands of the page in order."""
     lines = ["set -e", f"trap 'code=$?; ((code == 0)) || echo \"{page.name}:$line: exit code $code\" >&2' EXIT"]
     for block in blocks:
         if block.name:
@@ -213,7 +213,7 @@ def _script(page, blocks, staged):
 
 
 def _run(arguments, folder, variables, output, deadline):
-    """Runs a command in a new session with its output in a file; raises Fault if it fails, or runs at the deadline."""
+    """Runs a command in a new session with its output in a file. Raises Fault if it fails or reaches the deadline."""
     with output.open("w") as log:
         done = subprocess.Popen(arguments, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=log,
                                 stderr=subprocess.STDOUT, start_new_session=True)
@@ -242,7 +242,7 @@ def _check_queries(blocks, folder, variables, deadline):
 
 
 def _runs(block):
-    """Whether a block takes part when the page runs. Raises Fault for what is wrong with the block."""
+    """Whether a block is part of the run of its page. Raises Fault if the block is invalid."""
     if block.language not in LANGUAGES:
         raise Fault(f"unknown language {block.language!r}; known are {', '.join(sorted(LANGUAGES))}")
     if block.reason is not None:
@@ -256,7 +256,7 @@ def _runs(block):
 
 
 def _run_page(page, blocks):
-    """Runs blocks of a page. Raises Fault, and NoTorch."""
+    """Runs blocks of a page. Raises Fault and NoTorch."""
     deadline = time.monotonic() + PATIENCE_S
     with tempfile.TemporaryDirectory(prefix="attune-docs-", ignore_cleanup_errors=True) as top, no_process_left():
         folder, staged = pathlib.Path(top) / "page", pathlib.Path(top) / "staged"
@@ -272,7 +272,7 @@ def _run_page(page, blocks):
 
 
 def faults_of(page):
-    """One text for each fault of a page's examples; runs them all. Raises NoTorch."""
+    """Runs all examples of a page and returns the text of each fault. Raises NoTorch."""
     faults, running = [], []
     for block in markdown.blocks(page.read_text()):
         try:

@@ -1,4 +1,4 @@
-"""The pages: how long they are, how their lines are wrapped, and whether their links lead somewhere."""
+"""Checks pages: their length, the length of their lines, and the targets of their links."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""The English of documents, comments and messages: scripts/plain_words.py, and what it says of the repository."""
+"""Tests scripts/plain_words.py, and checks the English of the repository with it."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""The site that scripts/docs makes: its links, its search, its files for programs."""
+"""Checks the links, the search and the files for programs of the site that scripts/docs builds."""
 
 import html.parser
 import os
@@ -16,7 +16,7 @@ SKIPPED = 77  # the exit code that CTest knows
 
 
 class Page(html.parser.HTMLParser):
-    """The addresses that a page names, those that a browser loads by itself, and the page's anchors."""
+    """Finds the addresses that a page names, the addresses that a browser loads, and the anchors of the page."""
 
     def __init__(self, text):
         super().__init__()

@@ -68,7 +68,7 @@ bool IsOneOf(const attune::Fact& fact) {
   return (std::holds_alternative<Facts>(fact) || ...);
 }
 
-// Whether the brain made the event, instead of recording what it was told.
+// Whether the event is a decision of the brain. Other events are recorded from messages.
 bool IsDecision(const attune::Event& event) {
   return !IsOneOf<attune::AttemptRenewed, attune::AttemptStarted, attune::AttemptFirstStep,
                   attune::RendezvousOpened, attune::TrialReported, attune::MetricsLogged,

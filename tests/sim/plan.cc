@@ -41,13 +41,13 @@ class Planner {
   Plan Make() {
     plan_.quiet_at_us = Integer(60, 400) * kSecondUs;
     plan_.step_us = Integer(1, 12) * kSecondUs;
-    plan_.people = Coin() ? 0 : random_.Uniform(0.2, 4);
+    plan_.people = FlipCoin() ? 0 : random_.Uniform(0.2, 4);
     plan_.sqlite = plan_.seed % kSqliteEvery == 0;
     plan_.edits = OneIn(10);
     if (plan_.edits) plan_.people = random_.Uniform(2, 6);
     MakeFaults();
     const int64_t executors = Integer(1, 4);
-    const bool gpus = Coin();
+    const bool gpus = FlipCoin();
     for (int64_t i = 0; i < executors; ++i) {
       plan_.executors.push_back({.resources = {.cpus = static_cast<int>(Integer(2, 8)),
                                                .gpus = gpus ? static_cast<int>(Integer(0, 4)) : 0,
@@ -62,7 +62,7 @@ class Planner {
       } else {
         plan_.sweeps.push_back(MakeSweep());
       }
-      plan_.sweeps.back().owner = Coin() ? "ada" : "bob";
+      plan_.sweeps.back().owner = FlipCoin() ? "ada" : "bob";
       plan_.sweeps.back().spec.name = "sweep-" + std::to_string(i + 1);
     }
     MakeSizes();
@@ -82,9 +82,9 @@ class Planner {
 
  private:
   int64_t Integer(int64_t low, int64_t high) { return random_.Integer(low, high); }
-  bool Coin() { return OneIn(2); }
+  bool FlipCoin() { return OneIn(2); }
   bool OneIn(int64_t n) { return Integer(1, n) == 1; }
-  double Rate(double max) { return Coin() ? 0 : random_.Uniform(0, max); }
+  double Rate(double max) { return FlipCoin() ? 0 : random_.Uniform(0, max); }
 
   void MakeFaults() {
     FaultRates& faults = plan_.faults;
@@ -100,24 +100,24 @@ class Planner {
     faults.never_starts = Rate(0.05);
     faults.cannot_fetch = Rate(0.3);
     faults.snapshot_used = Rate(2);  // above 1: always
-    faults.delay_us = Integer(1, Coin() ? 100 : 4000) * kSecondUs / 1000;
+    faults.delay_us = Integer(1, FlipCoin() ? 100 : 4000) * kSecondUs / 1000;
     faults.slow_hellos = Rate(0.3);
-    faults.batch_us = Coin() ? 0 : Integer(0, 10 * kSecondUs);
-    faults.replay_us = Coin() ? 0 : Integer(0, 60) * kSecondUs;
-    faults.disk_full_us = Integer(1, Coin() ? 20 : 120) * kSecondUs;
-    faults.clock_jump_us = Coin() ? 0 : Integer(0, 90) * kSecondUs;
+    faults.batch_us = FlipCoin() ? 0 : Integer(0, 10 * kSecondUs);
+    faults.replay_us = FlipCoin() ? 0 : Integer(0, 60) * kSecondUs;
+    faults.disk_full_us = Integer(1, FlipCoin() ? 20 : 120) * kSecondUs;
+    faults.clock_jump_us = FlipCoin() ? 0 : Integer(0, 90) * kSecondUs;
   }
 
   PlannedSweep MakeSweep() {
-    PlannedSweep planned{.created_at_us = Coin() ? 0 : Integer(0, 60) * kSecondUs,
+    PlannedSweep planned{.created_at_us = FlipCoin() ? 0 : Integer(0, 60) * kSecondUs,
                          .curves = PickName(simulate::CurveModels())};
     SweepSpec& spec = planned.spec;
     spec.program.command = {"/bin/train"};
-    spec.objectives = {{"loss", Coin() ? Mode::kMin : Mode::kMax}};
-    if (OneIn(4)) spec.objectives.push_back({"cost", Coin() ? Mode::kMin : Mode::kMax});
+    spec.objectives = {{"loss", FlipCoin() ? Mode::kMin : Mode::kMax}};
+    if (OneIn(4)) spec.objectives.push_back({"cost", FlipCoin() ? Mode::kMin : Mode::kMax});
     if (OneIn(8)) spec.constraints = {{.metric = "cost", .min = 0.1, .max = 0.7}};
     spec.seed = static_cast<uint64_t>(Integer(0, 1 << 30));
-    const bool countable = Coin();
+    const bool countable = FlipCoin();
     spec.space = RandomSpace(countable);
     spec.max_step = Step(Integer(1, 12));
     spec.stop.max_trials = static_cast<int>(Integer(1, 10));
@@ -130,7 +130,7 @@ class Planner {
     spec.scheduler = SpecOf(PickName(SchedulerNames()));
     if (spec.External() || !TestAlgorithms().MakeScheduler(spec).ok())
       spec.scheduler = SpecOf("fifo");
-    spec.searcher = SpecOf(countable && Coin() ? "grid" : PickName(SearcherNames()));
+    spec.searcher = SpecOf(countable && FlipCoin() ? "grid" : PickName(SearcherNames()));
     if (!TestAlgorithms().MakeSearcher(spec).ok()) spec.searcher = SpecOf("random");
     if (OneIn(20)) spec.searcher = SpecOf(std::string(kSlowSearcher));  // in about one world of ten
     if (const auto option = spec.searcher.options.find("startup_trials");
@@ -269,11 +269,11 @@ class Planner {
     const Resources& host =
         plan_.executors[static_cast<size_t>(Integer(0, std::ssize(plan_.executors) - 1))].resources;
     GangSpec& gang = spec.gang;
-    gang.placement = Coin() ? PlacementPolicy::kPack : PlacementPolicy::kSpread;
+    gang.placement = FlipCoin() ? PlacementPolicy::kPack : PlacementPolicy::kSpread;
     const int cpus = static_cast<int>(Integer(1, OneIn(3) ? host.cpus : 2));
     gang.workers = static_cast<int>(Integer(1, cpus));
     gang.per_worker = {.cpus = cpus / gang.workers};
-    if (host.gpus > 0 && Coin())
+    if (host.gpus > 0 && FlipCoin())
       gang.per_worker.gpus = static_cast<int>(Integer(0, host.gpus)) / gang.workers;
     if (OneIn(3)) gang.per_worker.memory_bytes = host.memory_bytes / Integer(1, 4) / gang.workers;
   }
@@ -430,7 +430,7 @@ class Planner {
   void MakeLimits(SweepSpec& spec) {
     if (OneIn(4)) spec.max_concurrent_trials = static_cast<int>(Integer(1, 3));
     if (OneIn(4)) spec.priority = static_cast<int>(Integer(-1, 1));
-    spec.checkpoint = {.every = Step(Coin() ? 0 : Integer(1, 3)),
+    spec.checkpoint = {.every = Step(FlipCoin() ? 0 : Integer(1, 3)),
                        .keep_last = static_cast<int>(Integer(1, 2)),
                        .keep_best = static_cast<int>(Integer(0, 1))};
     spec.failure = {.max_restarts = static_cast<int>(Integer(0, 3)),

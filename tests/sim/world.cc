@@ -15,12 +15,12 @@ constexpr int64_t kHourUs = 3600 * kSecondUs;
 constexpr int64_t kMaxQuietUs =
     24 * kHourUs;  // every sweep must end within this time after the last fault
 constexpr int64_t kQuietMinuteUs = 60 * kSecondUs;
-constexpr int64_t kMaxAwayUs = 60 * kSecondUs;  // of an executor
+constexpr int64_t kMaxAwayUs = 60 * kSecondUs;  // absence of an executor
 constexpr int64_t kInventoryUs = kMaxAwayUs;  // time after a restore in which all executors answer
-constexpr int64_t kMaxGraceMs = 60'000;       // of an executor that leaves
+constexpr int64_t kMaxGraceMs = 60'000;       // time that a leaving executor gives its gangs
 constexpr int64_t kWarningUs =
     50 * kSecondUs;  // between the order to leave and the end of the lifetime
-constexpr int64_t kMaxFreezeUs = 90 * kSecondUs;  // of a host
+constexpr int64_t kMaxFreezeUs = 90 * kSecondUs;  // duration of a host's freeze
 constexpr int64_t kCalmDelayUs = kSecondUs / 100;
 
 }  // namespace
@@ -298,8 +298,8 @@ bool World::OnRestore() {
     return trial != nullptr && trial->live && trial->live->epoch == Epoch(attempt.epoch);
   };
   for (const auto& executor : executors_) executor->MarkLost(is_known);
-  // Nobody asks executors about the files of ended trials. A running trial may end before the
-  // answer.
+  // The server does not ask executors about the files of ended trials. A running trial may end
+  // before the answer.
   for (const auto& [id, sweep] : books_.sweeps) {
     for (const auto& [number, trial] : sweep.trials) {
       for (const CheckpointBook& checkpoint : trial.checkpoints) {

@@ -13,7 +13,7 @@
 namespace attune::testing {
 namespace {
 
-// An archive that writes a different value into every field, based only on the field's type.
+// An archive that fills every field with a different value of its type.
 class Filler {
  public:
   static constexpr bool kReads = true;

@@ -10,9 +10,9 @@
 
 namespace attune::testing {
 
-// Expects that tests/golden/`name`.txt holds `text`, which is what people read: messages, help
-// texts, tables. Words can then change without a change of tests. If ATTUNE_WRITE_GOLDEN is set, it
-// writes the file instead; read the difference before you commit it.
+// Expects that the file tests/golden/`name`.txt contains `text`: messages, help texts or tables
+// that people read. So their words can change without a change of the tests. If ATTUNE_WRITE_GOLDEN
+// is set, writes the file first. Read the difference before you commit it.
 inline void ExpectGolden(const std::string& name, const std::string& text) {
   const std::filesystem::path path =
       std::filesystem::path(ATTUNE_SOURCE_DIR) / "tests" / "golden" / (name + ".txt");

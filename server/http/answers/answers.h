@@ -34,7 +34,7 @@ class Answers {
   // no reason is known. Any thread.
   using Blockers = std::function<std::string(SweepId)>;
 
-  // All outlive the object.
+  // All arguments must outlive the object.
   Answers(Backend& backend, Reader& reader, const Algorithms& algorithms, Blockers blockers)
       : backend_(backend),
         reader_(reader),

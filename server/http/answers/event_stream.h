@@ -30,7 +30,7 @@ std::string EventText(const Event& event, Reader& reader);
 // The source of the events streams. Any thread.
 class EventStream final : public EventFeed {
  public:
-  // Both outlive the object.
+  // Both arguments must outlive the object.
   EventStream(Backend& backend, Reader& reader) : backend_(backend), reader_(reader) {}
 
   EventSeq WaitForEvents(EventSeq seq, int timeout_ms) override;

@@ -17,7 +17,7 @@ bool AcceptsGzip(const Request& request) {
   return request.Header("Accept-Encoding").value_or("").find("gzip") != std::string::npos;
 }
 
-std::string Quoted(std::string_view etag) {
+std::string QuoteEtag(std::string_view etag) {
   if (etag.starts_with('"')) return std::string(etag);
   return '"' + std::string(etag) + '"';
 }
@@ -37,7 +37,7 @@ Response Pages::Get(const Request& request) const {
                    assets_.empty() ? "this program was built without the dashboard"
                                    : "there is no file " + request.path);
 
-  const std::string etag = Quoted(asset->etag);
+  const std::string etag = QuoteEtag(asset->etag);
   Response response{.content_type = std::string(asset->mime)};
   response.Set("ETag", etag)
       .Set("Cache-Control", asset->path.starts_with(kHashedFolder)

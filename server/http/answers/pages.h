@@ -20,7 +20,7 @@ struct Asset {
 // itself (/sweeps/s1/trials/17), unless it is in the folder of hashed files.
 class Pages {
  public:
-  // The assets outlive the object.
+  // The assets must outlive the object.
   explicit Pages(std::span<const Asset> assets) : assets_(assets) {}
 
   Response Get(const Request& request) const;

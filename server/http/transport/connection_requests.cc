@@ -210,7 +210,7 @@ void Connections::Write(Entry entry) {
 void Connections::OnWritten(Entry entry) {
   Connection& connection = entry->second;
   connection.deadline.reset();
-  if (connection.close) return Linger(entry);
+  if (connection.close) return CloseGracefully(entry);
   if (connection.follow) {
     connection.stage = Stage::kFollowing;
     if (std::exchange(connection.is_published, true)) {
@@ -234,7 +234,7 @@ void Connections::OnWritten(Entry entry) {
 
 // Waits until the client has read the answer. Closing at once while it still sends would reset the
 // connection, and the answer would be lost.
-void Connections::Linger(Entry entry) {
+void Connections::CloseGracefully(Entry entry) {
   Connection& connection = entry->second;
   if (stop_deadline_) return Close(entry);
   connection.socket.EndSending();

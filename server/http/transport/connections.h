@@ -109,7 +109,7 @@ class Connections {
   void ContinueStream(Entry entry, const Message& message);
   void Write(Entry entry);
   void OnWritten(Entry entry);
-  void Linger(Entry entry);
+  void CloseGracefully(Entry entry);
   void DiscardInput(Entry entry);
   void Close(Entry entry);
   void Arm(Entry entry, uint32_t events);

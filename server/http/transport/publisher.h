@@ -55,7 +55,7 @@ class Publisher {
   // Called on a thread of the publisher when a new event is durable after WatchNextEvent.
   using OnEvent = std::function<void()>;
 
-  // The feed outlives the object.
+  // The feed must outlive the object.
   Publisher(EventFeed& feed, Deliver deliver, OnEvent on_event);
   ~Publisher();  // calls Stop
 

@@ -16,7 +16,7 @@ CheckpointId PlaceOf(SweepId sweep, const Best& report) {
   return {{sweep, report.trial}, report.attempt, report.step};
 }
 
-bool Has(const Front& front, const Best& report) {
+bool HasReport(const Front& front, const Best& report) {
   return std::ranges::any_of(front, [&](const Best& known) {
     return known.trial == report.trial && known.attempt == report.attempt &&
            known.step == report.step;
@@ -62,7 +62,7 @@ void FrontTable::Write(sqlite::Transaction& transaction) {
 
 void FrontTable::Write(sqlite::Transaction& transaction, SweepId sweep, Entry& entry) {
   for (const Best& left : entry.written) {
-    if (Has(entry.now, left)) continue;
+    if (HasReport(entry.now, left)) continue;
     transaction.Run("DELETE FROM @front WHERE sweep = ? AND trial = ? AND attempt = ? AND step = ?",
                     sweep.value, left.trial.value, left.attempt, left.step.value);
   }

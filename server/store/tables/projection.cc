@@ -86,7 +86,7 @@ void RecordRequest(sqlite::Transaction& transaction, SweepId sweep,
                   idempotency_key, seq.value);
 }
 
-std::string Sentence(const Failure& failure) {
+std::string DescribeFailure(const Failure& failure) {
   if (failure.log_tail.empty()) return failure.message;
   return failure.message + "\n" + failure.log_tail;
 }
@@ -342,7 +342,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       "UPDATE @attempts SET state = 'ended', outcome = ?, failure = ?, failure_kind = ?,"
       " failure_rank = ?, ended = ? WHERE sweep = ? AND trial = ? AND number = ?",
       Name(fact.outcome),
-      failed                           ? Sentence(fact.failure)
+      failed                           ? DescribeFailure(fact.failure)
       : fact.outcome == Outcome::kLost ? fact.failure.message
                                        : std::string(),
       failed ? Name(fact.failure.kind) : std::string_view(), rank, FormatTime(event.time),

@@ -352,7 +352,7 @@ TrialRecord TrialBook::Record(EventSeq seen) const {
 }
 
 bool SweepBook::IsAsGood(const std::vector<double>& a, const std::vector<double>& b) const {
-  // By numbers that are turned so that more is better.
+  // Compares with signs changed where needed, so that larger values are better.
   for (size_t i = 0; i < a.size(); ++i) {
     const double sign = spec.objectives[i].mode == Mode::kMax ? 1 : -1;
     if (sign * a[i] < sign * b[i]) return false;

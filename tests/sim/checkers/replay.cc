@@ -9,7 +9,7 @@
 #include "core/state/snapshot.h"
 #include "tests/sim/algorithms.h"
 #include "tests/sim/checkers/describe.h"
-#include "tests/sim/service/mind.h"
+#include "tests/sim/service/decider.h"
 
 namespace attune::sim {
 namespace {
@@ -33,7 +33,8 @@ void CheckStates(const World& world, const server::EventStore& store, Variant va
   if (SaveState(stored.state()) != live)
     findings.Report("the replayed log gives a state that differs from the server's");
   Brain replayed(algorithms, ReachesNobody());
-  std::map<std::pair<SweepId, uint64_t>, EndedSweepData> ended;  // parts of all sweeps that ever ended
+  std::map<std::pair<SweepId, uint64_t>, EndedSweepData>
+      ended;  // parts of all sweeps that ever ended
   for (const Event& event : world.log()) {
     replayed.Replay(event);
     if (!std::holds_alternative<SweepEnded>(event.fact)) continue;
@@ -67,20 +68,20 @@ void CheckDecisions(const World& world, Variant variant, Findings& findings) {
     const auto known = reach.find(executor);
     return known == reach.end() ? Reach(false) : known->second;
   };
-  const auto mind = MakeMind(variant, reachable);
+  const auto decider = MakeDecider(variant, reachable);
   size_t next = 0;
   for (const Input& input : world.inputs()) {
     reach = input.reach;
     std::vector<Event> events;
     if (input.command) {
-      auto decided = mind->Execute(*input.command, input.now, "");
+      auto decided = decider->Execute(*input.command, input.now, "");
       if (!decided.ok())
         return findings.Report("a brain that never crashed refuses a command: " +
                                decided.error().message);
       events = std::move(*decided);
     } else {
-      events = mind->Advance(input.now).events;
-      const State& state = mind->brain().state();
+      events = decider->Advance(input.now).events;
+      const State& state = decider->brain().state();
       if (variant == Variant::kNone &&
           !attune::Advance(state, reachable, std::max(input.now, state.last_time)).empty())
         return findings.Report("a brain that checks everything starts more after event " +

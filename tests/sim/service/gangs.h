@@ -22,8 +22,8 @@ class TrainingGangs final : public agent::Gangs {
  public:
   using After = std::function<void(int64_t us, simulate::Timeline::Action action)>;
 
-  // `after` runs an action later, unless the executor's process has ended by then. `facts` receives
-  // what happens, but never during a call of a method.
+  // `after` runs an action later if the executor's process still exists at that time. `facts`
+  // receives facts, but never during a call of a method.
   TrainingGangs(Environment& environment, std::string host, After after, gang::FactSink facts)
       : environment_(environment),
         host_(std::move(host)),
@@ -59,7 +59,7 @@ class TrainingGangs final : public agent::Gangs {
     std::optional<Ending> ending;          // the early end of its program
     std::optional<gang::Verdict> verdict;  // not delivered yet
     Phase phase = Phase::kStarting;
-    bool met = false;  // a part without rank 0: it knows the address of rank 0
+    bool met = false;  // of a part without rank 0: it knows the address of rank 0
     bool stepped = false;
     int64_t logged = 0;
     double seconds = 0;

@@ -15,7 +15,7 @@ constexpr int64_t kMaxThinkUs = 9 * kSecondUs;  // duration of a proposal
 constexpr int64_t kBatchUs = 3'000;             // usual time until the conductor reads its queue
 constexpr int64_t kMinWaitUs = 1'000;
 constexpr int64_t kMaxDownUs = 40 * kSecondUs;  // from a crash to the next start
-constexpr uint64_t kSnapshotEvery = 40;         // events
+constexpr uint64_t kSnapshotEvery = 40;         // events from a snapshot to the next
 
 }  // namespace
 

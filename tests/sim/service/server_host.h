@@ -86,7 +86,7 @@ class ServerHost final : public ServerEnd {
   void StepWhenDue();
   void Crash();
   void RestoreBackup();
-  // Runs `action` later, unless the process has ended by then.
+  // Runs `action` later if the process still exists at that time.
   void After(int64_t us, simulate::Timeline::Action action);
 
   const Context context_;

@@ -78,10 +78,10 @@ ServerProcess::ServerProcess(Context context)
                      context_.variant == Variant::kGivesAwayEarly ? kLeaseUs / 2 : kPatienceUs}),
       proposal_runner_(*this, context_.think),
       machine_({.make_decider = [this]() -> std::unique_ptr<server::Decider> {
-                  context_.inputs.clear();  // the calls of a dropped mind had no effect
+                  context_.inputs.clear();  // the calls of a dropped decider had no effect
                   const auto reaches = [this](const std::string& name) { return Reaches(name); };
-                  return std::make_unique<RecordingMind>(MakeMind(context_.variant, reaches),
-                                                         reaches, context_.inputs);
+                  return std::make_unique<RecordingDecider>(MakeDecider(context_.variant, reaches),
+                                                            reaches, context_.inputs);
                 },
                 .store = &context_.store,
                 .snapshot_events = context_.snapshot_events}) {

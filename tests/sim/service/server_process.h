@@ -16,7 +16,7 @@
 #include "server/rpc/sessions.h"
 #include "simulator/timeline.h"
 #include "tests/sim/service/crashing_store.h"
-#include "tests/sim/service/mind.h"
+#include "tests/sim/service/decider.h"
 #include "tests/sim/service/network.h"
 #include "tests/sim/variant.h"
 

@@ -9,7 +9,7 @@ using ::testing::Field;
 
 class Actors : public BrainTest {
  protected:
-  std::vector<Event> By(const std::string& actor, const Command& command) {
+  std::vector<Event> DoAs(const std::string& actor, const Command& command) {
     auto events = brain.Execute(command, Tick(), actor);
     EXPECT_TRUE(events.ok()) << events.error().message;
     return *events;
@@ -22,32 +22,32 @@ class Actors : public BrainTest {
   }
 };
 
-TEST_F(Actors, WhatFollowsFromAPersonsCommandIsThatPersons) {
+TEST_F(Actors, ConsequencesOfAUsersCommandBelongToThatUser) {
   Create(testing::ToySpec());
-  EXPECT_THAT(By("ada", KillSweep{id()}), Each(Field(&Event::actor, "ada")));
+  EXPECT_THAT(DoAs("ada", KillSweep{id()}), Each(Field(&Event::actor, "ada")));
 }
 
-TEST_F(Actors, WhatFollowsByItselfIsTheServices) {
-  By("ada", CreateSweep{.spec = testing::ToySpec()});
+TEST_F(Actors, EventsWithoutACommandBelongToTheService) {
+  DoAs("ada", CreateSweep{.spec = testing::ToySpec()});
   const auto events = brain.Advance(Tick());
   EXPECT_FALSE(events.empty());
   EXPECT_THAT(events, Each(Field(&Event::actor, kService)));
 }
 
-TEST_F(Actors, AReportIsItsExecutorsAndTheVerdictTheServices) {
+TEST_F(Actors, AReportBelongsToItsExecutorAndTheVerdictToTheService) {
   SweepSpec spec = testing::ToySpec();
   spec.max_step = Step(1);
   Create(spec);
   const Attempt live = *trial(0).live;
   const auto events =
-      By("box", RecordFact{live.epoch, TrialReported{live.id, {Step(1), {{"score", 1}}}}});
+      DoAs("box", RecordFact{live.epoch, TrialReported{live.id, {Step(1), {{"score", 1}}}}});
   EXPECT_EQ(ActorOf(events, TrialReported{}), "box");
   EXPECT_EQ(ActorOf(events, TrialDecided{}), kService);
   EXPECT_EQ(ActorOf(events, TrialEnded{}), kService);
 }
 
-TEST_F(Actors, ASweepHasAnOwner) {
-  By("ada", CreateSweep{.spec = testing::ToySpec(), .owner = "ada"});
+TEST_F(Actors, ASweepBelongsToItsCreator) {
+  DoAs("ada", CreateSweep{.spec = testing::ToySpec(), .owner = "ada"});
   EXPECT_EQ(sweep().owner, "ada");
   Create(testing::ToySpec());
   EXPECT_EQ(sweep().owner, kAdmin);

@@ -16,34 +16,35 @@
 namespace attune {
 namespace {
 
-// Random commands for executors and for sweeps of many kinds.
-class Town {
+// Sends random commands for executors and for sweeps of many kinds.
+class RandomService {
  public:
-  explicit Town(uint64_t seed) : random_(seed, TrialNumber{}, "test/agenda") {}
+  explicit RandomService(uint64_t seed) : random_(seed, TrialNumber{}, "test/agenda") {}
 
   // Executes a random command.
-  void Turn() {
+  void ExecuteRandomCommand() {
     now_ += OneIn(3) ? 0 : Integer(1, 3'000'000);
-    if (Grows() && OneIn(3)) return OneIn(2) ? Lose() : Create();
+    if (IsGrowing() && OneIn(3)) return OneIn(2) ? Lose() : Create();
     switch (Integer(0, 11)) {
       case 0:
         return Join();
       case 1:
         if (OneIn(3)) return OneIn(2) ? Lose() : Drain();
-        return Look();
+        return ChangeConnection();
       case 2:
         if (state().sweeps.size() < 6) Create();
         return;
       case 3:
-        return Steer();
+        return ControlSweep();
       default:
-        for (int64_t i = Integer(1, 4); i > 0; --i) Say();
+        for (int64_t i = Integer(1, 4); i > 0; --i) SendMessage();
     }
   }
 
-  // Advances in portions, and compares with a copy of the state that has a new agenda.
-  std::pair<std::string, std::string> Follow() {
-    Brain copy(algorithms_, Sees());
+  // Advances in portions, and at once on a copy of the state whose agenda is new. Returns the
+  // events of both.
+  std::pair<std::string, std::string> Advance() {
+    Brain copy(algorithms_, MakeReachable());
     EXPECT_TRUE(copy.Load(SaveState(state())).ok());
     const std::string fresh = Text(copy.Advance(Time{now_}));
     std::string with_history;
@@ -53,7 +54,7 @@ class Town {
       for (const Event& event : portion.events) {
         const auto* yielding = std::get_if<TrialYielding>(&event.fact);
         if (yielding != nullptr && yielding->verdict.kind == VerdictKind::kResize) ++growths_;
-        if (yielding != nullptr && yielding->verdict.kind == VerdictKind::kContinue) ++taken_back_;
+        if (yielding != nullptr && yielding->verdict.kind == VerdictKind::kContinue) ++cancelled_;
       }
       if (!portion.more) break;
     }
@@ -62,12 +63,12 @@ class Town {
   }
 
   int growths() const { return growths_; }
-  int taken_back() const { return taken_back_; }
+  int cancelled() const { return cancelled_; }
 
  private:
   const State& state() const { return brain_.state(); }
-  Reachable Sees() {
-    return [this](const std::string& name) { return !away_.contains(name); };
+  Reachable MakeReachable() {
+    return [this](const std::string& name) { return !disconnected_.contains(name); };
   }
   int64_t Integer(int64_t low, int64_t high) { return random_.Integer(low, high); }
   bool OneIn(int64_t n) { return Integer(1, n) == 1; }
@@ -79,7 +80,7 @@ class Town {
     return text;
   }
 
-  // Ignores errors.
+  // Executes a command and ignores errors.
   void Do(const Command& command) {
     const auto done = brain_.Execute(command, Time{now_});
     static_cast<void>(done);
@@ -87,7 +88,7 @@ class Town {
 
   void Join() {
     const std::string name = SomeHost();
-    away_.erase(name);
+    disconnected_.erase(name);
     Do(JoinExecutor{.name = name,
                     .instance = std::to_string(Integer(1, 2)),
                     .resources = {.cpus = static_cast<int>(Integer(1, 6)),
@@ -110,11 +111,11 @@ class Town {
     if (executor != state().executors.end())
       Do(LoseExecutor{executor->first, executor->second.incarnation, "silent"});
   }
-  void Look() {
+  void ChangeConnection() {
     if (OneIn(2)) {
-      away_.insert(SomeHost());
+      disconnected_.insert(SomeHost());
     } else {
-      away_.erase(SomeHost());
+      disconnected_.erase(SomeHost());
       brain_.RecheckReachable();
     }
   }
@@ -148,7 +149,7 @@ class Town {
     std::advance(sweep, Integer(0, std::ssize(state().sweeps) - 1));
     return &sweep->second;
   }
-  void Steer() {
+  void ControlSweep() {
     const Sweep* sweep = SomeSweep();
     if (sweep == nullptr) return;
     const SweepId id = sweep->id;
@@ -170,8 +171,8 @@ class Town {
     }
   }
 
-  // Whether some gang has been asked to make room for a larger one.
-  bool Grows() const {
+  // Whether a gang was asked to leave so that it can start with more workers.
+  bool IsGrowing() const {
     for (const auto& [id, sweep] : state().sweeps) {
       for (const auto& [time, number] : sweep.small) {
         const Trial& trial = *sweep.Find(number);
@@ -182,7 +183,7 @@ class Town {
   }
 
   // An executor sends a message about one of its gangs.
-  void Say() {
+  void SendMessage() {
     const Sweep* sweep = SomeSweep();
     if (sweep == nullptr || sweep->live.empty()) return;
     auto number = sweep->live.begin();
@@ -219,29 +220,29 @@ class Town {
   RandomStream random_;
   int64_t now_ = 1;
   int growths_ = 0;
-  int taken_back_ = 0;
+  int cancelled_ = 0;
   const Algorithms algorithms_ = testing::ToyAlgorithms();
-  std::set<std::string> away_;
-  Brain brain_{algorithms_, Sees()};
+  std::set<std::string> disconnected_;
+  Brain brain_{algorithms_, MakeReachable()};
 };
 
-TEST(Agenda, WhatHasHistoryDecidesAsWhatHasNone) {
+TEST(Agenda, DecidesTheSameWithAndWithoutHistory) {
   constexpr int kTurns = 250;
   int growths = 0;
-  int taken_back = 0;
+  int cancelled = 0;
   for (uint64_t round = 0; round < conformance::kRounds * 4; ++round) {
     const uint64_t seed = conformance::BaseSeed() + round;
-    Town town(seed);
+    RandomService service(seed);
     for (int turn = 0; turn < kTurns; ++turn) {
-      town.Turn();
-      const auto [with_history, fresh] = town.Follow();
+      service.ExecuteRandomCommand();
+      const auto [with_history, fresh] = service.Advance();
       ASSERT_EQ(with_history, fresh) << conformance::SeedNote(seed) << ", turn " << turn;
     }
-    growths += town.growths();
-    taken_back += town.taken_back();
+    growths += service.growths();
+    cancelled += service.cancelled();
   }
-  EXPECT_GT(growths, 0) << "or it would show nothing of them";
-  EXPECT_GT(taken_back, 0);
+  EXPECT_GT(growths, 0) << "the test must cover growth";
+  EXPECT_GT(cancelled, 0);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ class BrainTest : public ::testing::Test {
 
   // Executes a command and returns its facts. The command must succeed.
   std::vector<Event> Do(const Command& command);
-  // Why a command is refused.
+  // Returns the error of a command that must be refused.
   Error Refused(const Command& command);
   // Lets time pass and returns the facts that follow.
   std::vector<Event> Wait(double seconds);
@@ -43,7 +43,7 @@ class BrainTest : public ::testing::Test {
   // Also counts trials that have left the state.
   SweepState StateOf(SweepId id) const;
   TrialState StateOf(uint32_t number) const;
-  // The SweepEnded of the newest sweep.
+  // Returns the SweepEnded event of the newest sweep.
   SweepEnded DescribeEnding() const;
 
   // A message of an executor about the trial's live attempt.
@@ -61,7 +61,7 @@ class BrainTest : public ::testing::Test {
   std::vector<Event> Fail(uint32_t number, FailureKind kind = FailureKind::kExit);
   std::vector<Event> Finish(uint32_t number);
 
-  // The record of an ended trial, as the store has it.
+  // Makes the record of an ended trial, like the store.
   TrialRecord RecordOf(uint32_t number, Step last_step,
                        std::vector<KeptCheckpoint> checkpoints = {}) const;
 

@@ -3,12 +3,12 @@
 
 #include "core/state/origin.h"
 #include "core/state/snapshot.h"
+#include "tests/support/mentions.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Gangs with two CPUs on "box" and "den". If both are free, "box" is used first.
@@ -22,10 +22,10 @@ class Drains : public BrainTest {
     return spec;
   }
   std::string HostOf(uint32_t number) const {
-    const Trial* created = sweep().Find(TrialNumber(number));  // once there was a place for it
+    const Trial* created = sweep().Find(TrialNumber(number));  // null before its first placement
     return created != nullptr && created->live ? created->live->ranks.front().executor : "";
   }
-  // Rank 0 sends a report that waits, and leaves if the verdict says so.
+  // Rank 0 saves, sends a report that waits for its verdict, and leaves.
   void Yield(uint32_t number, int64_t step) {
     Save(number, step);
     Report(number, step, 0.9, /*waits=*/true);
@@ -33,7 +33,7 @@ class Drains : public BrainTest {
   }
 };
 
-TEST_F(Drains, NothingStartsThereAndWhatRunsFinishes) {
+TEST_F(Drains, NewGangsDoNotStartAndRunningGangsFinish) {
   Create(Gangs(2));
   const auto events = Do(DrainExecutor{"box", "a new disk"});
   EXPECT_EQ(Find<ExecutorDrained>(events)->reason, "a new disk");
@@ -42,13 +42,12 @@ TEST_F(Drains, NothingStartsThereAndWhatRunsFinishes) {
   Finish(0);
   EXPECT_EQ(StateOf(0), TrialState::kCompleted);
   EXPECT_EQ(sweep().live.size(), 0u);
-  EXPECT_EQ(brain.Waiting(sweep()),
-            "nothing starts on box (drained), and no other executor is connected");
+  EXPECT_THAT(brain.Waiting(sweep()), testing::Mentions("box", "drained"));
   Join("den", {.cpus = 2});
   EXPECT_EQ(HostOf(1), "den");
 }
 
-TEST_F(Drains, ItTakesGangsAgainOnceItIsResumed) {
+TEST_F(Drains, AResumedExecutorTakesGangsAgain) {
   Do(DrainExecutor{"box", ""});
   Create(Gangs());
   EXPECT_EQ(HostOf(0), "");
@@ -56,7 +55,7 @@ TEST_F(Drains, ItTakesGangsAgainOnceItIsResumed) {
   EXPECT_EQ(HostOf(0), "box");
 }
 
-TEST_F(Drains, WhoeverComesBackUnderTheNameIsStillDrained) {
+TEST_F(Drains, AnExecutorThatJoinsAgainIsStillDrained) {
   Do(DrainExecutor{"box", "hot"});
   Lose("box");
   Join("box", {.cpus = 2}, "another process");
@@ -65,7 +64,7 @@ TEST_F(Drains, WhoeverComesBackUnderTheNameIsStillDrained) {
   EXPECT_EQ(brain.state().executors.at("box").drain->reason, "hot");
 }
 
-TEST_F(Drains, AnExecutorThatIsDrainedIsNotForgotten) {
+TEST_F(Drains, ADrainedExecutorIsNotForgotten) {
   Join("den", {.cpus = 2});
   Do(DrainExecutor{"box", ""});
   Lose("box");
@@ -75,10 +74,10 @@ TEST_F(Drains, AnExecutorThatIsDrainedIsNotForgotten) {
   EXPECT_FALSE(brain.state().executors.contains("den"));
   Do(ResumeExecutor{"box"});
   Wait(1);
-  EXPECT_FALSE(brain.state().executors.contains("box")) << "it has been lost for long enough";
+  EXPECT_FALSE(brain.state().executors.contains("box")) << "it was lost more than a week ago";
 }
 
-TEST_F(Drains, ASnapshotKeepsIt) {
+TEST_F(Drains, ASnapshotKeepsTheDrain) {
   Do(DrainExecutor{"box", "hot", true});
   State loaded(algorithms);
   ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
@@ -86,30 +85,29 @@ TEST_F(Drains, ASnapshotKeepsIt) {
   EXPECT_EQ(loaded.executors.at("box").drain->reason, "hot");
 }
 
-TEST_F(Drains, NowAGangSavesAndGoesOnElsewhereAtNoCost) {
+TEST_F(Drains, ADrainNowMovesGangsWithoutACharge) {
   Join("den", {.cpus = 2});
   Create(Gangs());
   ASSERT_EQ(HostOf(0), "box");
   const auto events = Do(DrainExecutor{"box", "", true});
   ASSERT_NE(Find<TrialYielding>(events), nullptr);
   EXPECT_EQ(Find<TrialYielding>(events)->verdict.reason.rule, kExecutorDrained);
-  EXPECT_EQ(Find<TrialDecided>(Report(0, 1, 0.8)), nullptr) << "it does not wait yet";
+  EXPECT_EQ(Find<TrialDecided>(Report(0, 1, 0.8)), nullptr) << "this report does not wait";
   Yield(0, 3);
   EXPECT_EQ(HostOf(0), "den");
   EXPECT_EQ(trial(0).live->resume->step, Step(3));
   EXPECT_EQ(trial(0).failures, 0);
-  EXPECT_EQ(Last<TrialRequeued>([](const auto&) { return true; }).reason,
-            "saved and left, to go on elsewhere: executor box is drained");
+  EXPECT_THAT(Last<TrialRequeued>([](const auto&) { return true; }).reason,
+              testing::Mentions("box", "drained"));
 }
 
-TEST_F(Drains, OfAnExecutorThatEndsWhateverRunsSavesAndLeaves) {
+TEST_F(Drains, GangsOfALeavingExecutorSaveAndLeave) {
   Create(Gangs());
   Do(LeaveExecutor{"box", Incarnation(99)});
-  EXPECT_FALSE(trial(0).yield_verdict) << "an earlier process said that";
+  EXPECT_FALSE(trial(0).yield_verdict) << "an earlier process sent the message";
   Do(LeaveExecutor{"box", brain.state().executors.at("box").incarnation});
-  ASSERT_TRUE(trial(0).yield_verdict) << "though there is no other place for it yet";
-  EXPECT_EQ(trial(0).yield_verdict->reason.text,
-            "saved and left, to go on elsewhere: executor box is about to end");
+  ASSERT_TRUE(trial(0).yield_verdict) << "even without another free executor";
+  EXPECT_THAT(trial(0).yield_verdict->reason.text, testing::Mentions("box"));
   reachable = [](const std::string& name) { return name != "box"; };
   Yield(0, 3);
   EXPECT_EQ(StateOf(0), TrialState::kPending);
@@ -121,13 +119,13 @@ TEST_F(Drains, OfAnExecutorThatEndsWhateverRunsSavesAndLeaves) {
 }
 
 // A gang's reports are 20 s apart.
-class Ends : public Drains {
+class EndingExecutors : public Drains {
  protected:
-  void JoinFor(const std::string& name, double seconds) {
+  void JoinWithTimeLeft(const std::string& name, double seconds) {
     Do(JoinExecutor{
         .name = name, .instance = "a", .resources = {.cpus = 2}, .time_left = Seconds(seconds)});
   }
-  static SweepSpec Long() {
+  static SweepSpec LongGangs() {
     SweepSpec spec = Gangs();
     spec.max_step = Step(100);
     return spec;
@@ -138,50 +136,47 @@ class Ends : public Drains {
   }
 };
 
-TEST_F(Ends, AGangLeavesWhenThereIsNoTimeForTwoMoreReports) {
+TEST_F(EndingExecutors, AGangLeavesIfThereIsNoTimeForTwoMoreReports) {
   Lose("box");
-  JoinFor("short", 200);
-  Create(Long());
+  JoinWithTimeLeft("short", 200);
+  Create(LongGangs());
   ASSERT_EQ(HostOf(0), "short");
   for (int64_t step = 1; step <= 4; ++step) {
     ReportAfter20Seconds(step);
     EXPECT_FALSE(trial(0).yield_verdict) << "at step " << step;
   }
-  ReportAfter20Seconds(5);  // 100 s are left; a minute of them is for leaving
+  ReportAfter20Seconds(5);  // 100 s are left; leaving takes up to 60 s
   ASSERT_TRUE(trial(0).yield_verdict);
-  EXPECT_EQ(trial(0).yield_verdict->reason.text,
-            "saved and left, to go on elsewhere: executor short ends in 99 s, and a report takes "
-            "20 s");
+  EXPECT_THAT(trial(0).yield_verdict->reason.text, testing::Mentions("short", "99 s", "20 s"));
   Wait(20);
   Yield(0, 6);
   EXPECT_EQ(StateOf(0), TrialState::kPending);
   EXPECT_EQ(trial(0).failures, 0);
-  EXPECT_EQ(brain.Waiting(sweep()),
-            "too soon for a gang's next report and its checkpoint, 92 s, end short (in 79 s)");
+  EXPECT_THAT(brain.Waiting(sweep()), testing::Mentions("92 s", "short", "79 s"));
   Join("den", {.cpus = 2});
   EXPECT_EQ(HostOf(0), "den");
 }
 
-TEST_F(Ends, OneThatHasNeverHadTheTimeIsTakenAllTheSame) {
+TEST_F(EndingExecutors, AnExecutorWithTooLittleTimeFromTheStartIsStillUsed) {
   Lose("box");
-  JoinFor("short", 75);
-  Create(Long());
+  JoinWithTimeLeft("short", 75);
+  Create(LongGangs());
   ASSERT_EQ(HostOf(0), "short");
   ReportAfter20Seconds(1);
   ReportAfter20Seconds(2);
-  EXPECT_FALSE(trial(0).yield_verdict) << "it would come no further on any such";
+  EXPECT_FALSE(trial(0).yield_verdict) << "no executor of this lifetime would let it report twice";
 }
 
-// The program crashed because slots were reserved on no executor.
-TEST_F(Ends, NothingIsReservedForAGangWhoseOnlyPlaceHasComeTooNearToItsEnd) {
+// Regression: the server crashed because it reserved slots on no executor.
+TEST_F(EndingExecutors, NothingIsReservedOnAnExecutorThatEndsTooSoon) {
   Lose("box");
-  JoinFor("short", 200);
+  JoinWithTimeLeft("short", 200);
   Join("small", {.cpus = 1});
-  Create(Long());
+  Create(LongGangs());
   ASSERT_EQ(HostOf(0), "short");
-  const SweepId waits = Create(Long());
+  const SweepId waits = Create(LongGangs());
   Wait(150);
-  SweepSpec one = Long();
+  SweepSpec one = LongGangs();
   one.gang.workers = 1;
   Create(one);
   EXPECT_EQ(HostOf(0), "small");
@@ -189,33 +184,33 @@ TEST_F(Ends, NothingIsReservedForAGangWhoseOnlyPlaceHasComeTooNearToItsEnd) {
   EXPECT_TRUE(sweep(waits).live.empty());
 }
 
-// A fault left its slots idle until the next event.
-TEST_F(Ends, WhoTurnsOutNeverToHaveHadTheTimeIsTakenAtOnce) {
+// Regression: the slots stayed idle until the next event.
+TEST_F(EndingExecutors, AnExecutorThatNeverHadEnoughTimeIsUsedAtOnce) {
   Lose("box");
-  JoinFor("short", 75);
-  const SweepId first = Create(Long());
+  JoinWithTimeLeft("short", 75);
+  const SweepId first = Create(LongGangs());
   Join("den", {.cpus = 2});
-  SweepSpec two = Long();
+  SweepSpec two = LongGangs();
   two.stop.max_trials = 2;
   Create(two);
   ASSERT_EQ(HostOf(0), "den");
   Wait(30);
   const Attempt& leaves = *sweep(first).Find(TrialNumber(0))->live;
   Do(RecordFact{leaves.epoch, AttemptEnded{leaves.id, Outcome::kFinished, {}}});
-  EXPECT_EQ(HostOf(1), "") << "a report might come in time on another";
+  EXPECT_EQ(HostOf(1), "") << "the time of a report is not known yet";
   ReportAfter20Seconds(1);
-  EXPECT_EQ(HostOf(1), "short") << "it would come in time on no such";
+  EXPECT_EQ(HostOf(1), "short") << "no executor of this lifetime leaves enough time";
 }
 
-TEST_F(Ends, ASnapshotKeepsIt) {
-  JoinFor("short", 200);
+TEST_F(EndingExecutors, ASnapshotKeepsTheTimeLeft) {
+  JoinWithTimeLeft("short", 200);
   State loaded(algorithms);
   ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
   EXPECT_EQ(loaded.executors.at("short").host.lifetime, Seconds(200));
   EXPECT_EQ(loaded.ending, std::set<std::string>{"short"});
 }
 
-TEST_F(Drains, WhoseCheckpointOnlyThatExecutorReadsLeavesAndHasItFetched) {
+TEST_F(Drains, AMovedGangFetchesItsCheckpointFromTheDrainedExecutor) {
   JoinWithFolder("den", {.cpus = 4}, "of den");
   SweepSpec spec = Gangs();
   spec.gang.workers = 4;
@@ -228,14 +223,14 @@ TEST_F(Drains, WhoseCheckpointOnlyThatExecutorReadsLeavesAndHasItFetched) {
   EXPECT_TRUE(CheckpointToFetch(brain.state(), trial(0)));
 }
 
-TEST_F(Drains, WhoHasNoOtherPlaceStaysToItsEnd) {
+TEST_F(Drains, AGangWithoutAnotherPlaceFinishesWhereItIs) {
   Create(Gangs());
   Join("small", {.cpus = 1});
   Do(DrainExecutor{"box", "", true});
   EXPECT_FALSE(trial(0).yield_verdict);
 }
 
-TEST_F(Drains, OnASharedFolderItGoesOnBesideIt) {
+TEST_F(Drains, AMovedGangReadsItsCheckpointFromASharedFolder) {
   JoinWithFolder("one", {.cpus = 4}, "shared");
   JoinWithFolder("two", {.cpus = 4}, "shared");
   SweepSpec spec = Gangs();
@@ -247,7 +242,7 @@ TEST_F(Drains, OnASharedFolderItGoesOnBesideIt) {
   EXPECT_EQ(HostOf(0), "two");
 }
 
-TEST_F(Drains, AGangLeavesWithAnyOfItsHosts) {
+TEST_F(Drains, ASpanningGangLeavesIfOneOfItsExecutorsIsDrained) {
   for (const char* name : {"n1", "n2", "n3"}) JoinSpanning(name, {.cpus = 4}, "shared");
   SweepSpec spec = Gangs();
   spec.gang.workers = 8;
@@ -263,7 +258,7 @@ TEST_F(Drains, AGangLeavesWithAnyOfItsHosts) {
   EXPECT_EQ(trial(0).live->ranks.back().executor, "n3");
 }
 
-TEST_F(Drains, ATrialOfASweepThatEndsIsNotMoved) {
+TEST_F(Drains, ATrialOfAStoppingSweepIsNotMoved) {
   Join("den", {.cpus = 2});
   Create(Gangs(2));
   Do(StopSweep{id()});
@@ -271,7 +266,7 @@ TEST_F(Drains, ATrialOfASweepThatEndsIsNotMoved) {
   EXPECT_FALSE(trial(0).yield_verdict);
 }
 
-TEST_F(Drains, ASweepThatIsStoppedMeanwhileLosesNoTrial) {
+TEST_F(Drains, AStopOfTheSweepLetsAMovingTrialContinue) {
   Join("den", {.cpus = 2});
   Create(Gangs());
   Do(DrainExecutor{"box", "", true});
@@ -281,7 +276,7 @@ TEST_F(Drains, ASweepThatIsStoppedMeanwhileLosesNoTrial) {
   EXPECT_EQ(trial(0).state, TrialState::kRunning);
 }
 
-TEST_F(Drains, APauseOfTheSweepDoesNotUndoIt) {
+TEST_F(Drains, APauseOfTheSweepDoesNotCancelAMove) {
   Join("den", {.cpus = 2});
   Create(Gangs());
   Do(DrainExecutor{"box", "", true});
@@ -292,7 +287,7 @@ TEST_F(Drains, APauseOfTheSweepDoesNotUndoIt) {
   EXPECT_EQ(HostOf(0), "den");
 }
 
-TEST_F(Drains, ATrialWhoseCheckpointNobodyCanSendWaitsAndSaysSo) {
+TEST_F(Drains, ATrialWhoseCheckpointCannotBeSentWaits) {
   JoinWithFolder("own", {.cpus = 4}, "of own");
   SweepSpec spec = Gangs();
   spec.gang.workers = 4;
@@ -301,16 +296,14 @@ TEST_F(Drains, ATrialWhoseCheckpointNobodyCanSendWaitsAndSaysSo) {
   Do(DrainExecutor{"own", ""});
   Fail(0);
   reachable = [](const std::string& name) { return name != "own"; };
-  EXPECT_EQ(brain.Waiting(trial(0)),
-            "its checkpoint lies on executor own, which is drained and away: the trial waits until "
-            "it is back, or gone");
+  EXPECT_THAT(brain.Waiting(trial(0)), testing::Mentions("own", "drained"));
   JoinWithFolder("other", {.cpus = 4}, "of other");
   EXPECT_EQ(HostOf(0), "");
   Lose("own");
   EXPECT_EQ(HostOf(0), "other");
 }
 
-TEST_F(Drains, AReservationThereIsReleased) {
+TEST_F(Drains, AReservationOnADrainedExecutorIsReleased) {
   Join("big", {.cpus = 4});
   SweepSpec small = Gangs(0);
   small.gang.workers = 1;
@@ -323,10 +316,10 @@ TEST_F(Drains, AReservationThereIsReleased) {
   ASSERT_TRUE(brain.state().reservation);
   const auto events = Do(DrainExecutor{"big", ""});
   ASSERT_NE(Find<ReservationReleased>(events), nullptr);
-  EXPECT_EQ(Find<ReservationReleased>(events)->reason, "executor big is drained");
+  EXPECT_THAT(Find<ReservationReleased>(events)->reason, testing::Mentions("big", "drained"));
 }
 
-TEST_F(Drains, SaidTwiceItChangesNothing) {
+TEST_F(Drains, ARepeatedDrainChangesNothing) {
   Do(DrainExecutor{"box", "hot"});
   EXPECT_THAT(Do(DrainExecutor{"box", ""}), IsEmpty());
   EXPECT_THAT(Do(DrainExecutor{"box", "hot"}), IsEmpty());
@@ -337,8 +330,9 @@ TEST_F(Drains, SaidTwiceItChangesNothing) {
   EXPECT_THAT(Do(ResumeExecutor{"box"}), IsEmpty());
 }
 
-TEST_F(Drains, AnUnknownExecutorIsNamed) {
-  EXPECT_THAT(Refused(DrainExecutor{"boks", ""}).message, HasSubstr("there is no executor boks"));
+TEST_F(Drains, AnUnknownExecutorIsNotFound) {
+  EXPECT_EQ(Refused(DrainExecutor{"boks", ""}).code, ErrorCode::kNotFound);
+  EXPECT_THAT(Refused(DrainExecutor{"boks", ""}).message, testing::Mentions("boks"));
   EXPECT_EQ(Refused(ResumeExecutor{"boks"}).code, ErrorCode::kNotFound);
 }
 

@@ -21,7 +21,7 @@ TEST(Event, KnowsWhichSweepAndTrialItIsAbout) {
   EXPECT_EQ(TrialOf(ExecutorLost{.name = "box"}), std::nullopt);
 }
 
-TEST(Event, OnlyEndsAreEnds) {
+TEST(Event, OnlyEndEventsAreEnds) {
   EXPECT_FALSE(Ended(SweepState::kRunning));
   EXPECT_FALSE(Ended(SweepState::kPaused));
   EXPECT_TRUE(Ended(SweepState::kCompleted));
@@ -34,7 +34,7 @@ TEST(Event, OnlyEndsAreEnds) {
   EXPECT_TRUE(Ended(TrialState::kFailed));
 }
 
-TEST(Event, StatesAreCalledAlikeOnSweepsAndTrials) {
+TEST(Event, SweepsAndTrialsUseTheSameNamesOfStates) {
   EXPECT_EQ(Name(SweepState::kStopped), Name(TrialState::kStopped));
   EXPECT_EQ(Name(SweepState::kKilled), Name(TrialState::kKilled));
   EXPECT_EQ(Name(TrialState::kPending), "pending");

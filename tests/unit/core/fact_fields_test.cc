@@ -11,7 +11,7 @@
 namespace attune {
 namespace {
 
-TEST(FactFields, EveryFactComesBackFromItsBytes) {
+TEST(FactFields, EveryFactRoundTripsThroughBytes) {
   for (const Fact& fact : testing::EveryFact()) {
     const std::string bytes = testing::Bytes(fact);
     Fact again;
@@ -22,7 +22,7 @@ TEST(FactFields, EveryFactComesBackFromItsBytes) {
   }
 }
 
-TEST(FactFields, EveryKindHasAWordOfItsOwn) {
+TEST(FactFields, EveryKindHasAUniqueName) {
   std::set<std::string_view> kinds;
   for (const Fact& fact : testing::EveryFact()) {
     const std::string_view kind =

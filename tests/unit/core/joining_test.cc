@@ -7,41 +7,42 @@
 namespace attune {
 namespace {
 
-JoinExecutor Box() { return {.name = "box", .instance = "a", .resources = {.cpus = 2}}; }
+JoinExecutor ValidJoin() { return {.name = "box", .instance = "a", .resources = {.cpus = 2}}; }
 
 template <class Change>
-bool Taken(Change change) {
-  JoinExecutor join = Box();
+bool IsAccepted(Change change) {
+  JoinExecutor join = ValidJoin();
   change(join);
   return CheckJoin(join).ok();
 }
 
-TEST(Joining, AnExecutorHasANameThatAFileMayHave) {
+TEST(Joining, TheNameOfAnExecutorMustBeAValidFileName) {
   for (const char* name : {"box", "n3.example", "a b", "größe"})
-    EXPECT_TRUE(Taken([&](JoinExecutor& join) { join.name = name; })) << name;
+    EXPECT_TRUE(IsAccepted([&](JoinExecutor& join) { join.name = name; })) << name;
   for (const char* name : {"", ".box", "a/b", "a\nb", "\x7f"})
-    EXPECT_FALSE(Taken([&](JoinExecutor& join) { join.name = name; })) << name;
-  EXPECT_TRUE(Taken([](auto& join) { join.name.assign(kExecutorNameBytesMax, 'x'); }));
-  EXPECT_FALSE(Taken([](auto& join) { join.name.assign(kExecutorNameBytesMax + 1, 'x'); }));
+    EXPECT_FALSE(IsAccepted([&](JoinExecutor& join) { join.name = name; })) << name;
+  EXPECT_TRUE(IsAccepted([](auto& join) { join.name.assign(kExecutorNameBytesMax, 'x'); }));
+  EXPECT_FALSE(IsAccepted([](auto& join) { join.name.assign(kExecutorNameBytesMax + 1, 'x'); }));
 }
 
-TEST(Joining, WhatItHasIsWithinBounds) {
-  EXPECT_TRUE(Taken([](auto& join) { join.resources.cpus = kExecutorCpusMax; }));
-  EXPECT_FALSE(Taken([](auto& join) { join.resources.cpus = kExecutorCpusMax + 1; }));
-  EXPECT_FALSE(Taken([](auto& join) { join.resources.cpus = -1; }));
-  EXPECT_TRUE(Taken([](auto& join) { join.resources.gpus = kExecutorGpusMax; }));
-  EXPECT_FALSE(Taken([](auto& join) { join.resources.gpus = kExecutorGpusMax + 1; }));
-  EXPECT_TRUE(Taken([](auto& join) { join.resources.memory_bytes = kExecutorMemoryMax; }));
-  EXPECT_FALSE(Taken([](auto& join) { join.resources.memory_bytes = kExecutorMemoryMax + 1; }));
-  EXPECT_FALSE(Taken([](auto& join) { join.resources.memory_bytes = -1; }));
+TEST(Joining, ResourcesAreWithinBounds) {
+  EXPECT_TRUE(IsAccepted([](auto& join) { join.resources.cpus = kExecutorCpusMax; }));
+  EXPECT_FALSE(IsAccepted([](auto& join) { join.resources.cpus = kExecutorCpusMax + 1; }));
+  EXPECT_FALSE(IsAccepted([](auto& join) { join.resources.cpus = -1; }));
+  EXPECT_TRUE(IsAccepted([](auto& join) { join.resources.gpus = kExecutorGpusMax; }));
+  EXPECT_FALSE(IsAccepted([](auto& join) { join.resources.gpus = kExecutorGpusMax + 1; }));
+  EXPECT_TRUE(IsAccepted([](auto& join) { join.resources.memory_bytes = kExecutorMemoryMax; }));
+  EXPECT_FALSE(
+      IsAccepted([](auto& join) { join.resources.memory_bytes = kExecutorMemoryMax + 1; }));
+  EXPECT_FALSE(IsAccepted([](auto& join) { join.resources.memory_bytes = -1; }));
 }
 
-TEST(Joining, ItsTextsAreNotEndless) {
-  EXPECT_FALSE(Taken([](auto& join) { join.instance.clear(); }));
-  EXPECT_TRUE(Taken([](auto& join) { join.address.assign(kExecutorTextBytesMax, 'x'); }));
-  EXPECT_FALSE(Taken([](auto& join) { join.address.assign(kExecutorTextBytesMax + 1, 'x'); }));
-  EXPECT_FALSE(Taken([](auto& join) { join.folder.assign(kExecutorTextBytesMax + 1, 'x'); }));
-  EXPECT_FALSE(Taken([](auto& join) { join.labels = {{"zone", "a b"}}; }));
+TEST(Joining, TextsHaveAMaximumLength) {
+  EXPECT_FALSE(IsAccepted([](auto& join) { join.instance.clear(); }));
+  EXPECT_TRUE(IsAccepted([](auto& join) { join.address.assign(kExecutorTextBytesMax, 'x'); }));
+  EXPECT_FALSE(IsAccepted([](auto& join) { join.address.assign(kExecutorTextBytesMax + 1, 'x'); }));
+  EXPECT_FALSE(IsAccepted([](auto& join) { join.folder.assign(kExecutorTextBytesMax + 1, 'x'); }));
+  EXPECT_FALSE(IsAccepted([](auto& join) { join.labels = {{"zone", "a b"}}; }));
 }
 
 }  // namespace

@@ -6,9 +6,7 @@
 namespace attune {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::SizeIs;
 
 class LogIdentityTest : public BrainTest {
  protected:
@@ -17,7 +15,7 @@ class LogIdentityTest : public BrainTest {
   }
 };
 
-TEST_F(LogIdentityTest, TheFirstOneCoversAllThatCameBefore) {
+TEST_F(LogIdentityTest, TheFirstIdentityCoversAllEarlierEvents) {
   const SweepId sweep = Create(testing::ToySpec());
   const Epoch before = brain.state().last_epoch;
   Identify(7);
@@ -26,7 +24,7 @@ TEST_F(LogIdentityTest, TheFirstOneCoversAllThatCameBefore) {
   EXPECT_FALSE(IsOlderThanRestore(brain.state(), before));
 }
 
-TEST_F(LogIdentityTest, ASweepKeepsTheOneThatItWasCreatedUnder) {
+TEST_F(LogIdentityTest, ASweepKeepsTheIdentityThatItWasCreatedWith) {
   Identify(7);
   const SweepId old = Create(testing::ToySpec());
   Identify(8);
@@ -35,14 +33,14 @@ TEST_F(LogIdentityTest, ASweepKeepsTheOneThatItWasCreatedUnder) {
   EXPECT_EQ(IdentityOf(brain.state(), young), LogIdentity(8));
 }
 
-TEST_F(LogIdentityTest, WhoeverFindsTheSameRestoreLaterChangesNothing) {
+TEST_F(LogIdentityTest, ASecondReportOfARestoreChangesNothing) {
   Identify(7);
   Identify(8);
   EXPECT_THAT(Do(IdentifyLog{LogIdentity(7), LogIdentity(9), "another finds it"}), IsEmpty());
 }
 
 // The lost part of the log may have given the next epochs to attempts that still run.
-TEST_F(LogIdentityTest, EpochsAfterARestoreAreNotThoseOfTheLostPart) {
+TEST_F(LogIdentityTest, EpochsOfTheLostPartAreNotReused) {
   Identify(7);
   Create(testing::ToySpec());
   const Epoch last = brain.state().last_epoch;
@@ -53,7 +51,7 @@ TEST_F(LogIdentityTest, EpochsAfterARestoreAreNotThoseOfTheLostPart) {
   ASSERT_TRUE(trial(2).live);
   const Epoch next = trial(2).live->epoch;
   EXPECT_GT(next.value, last.value + 1'000'000'000);
-  EXPECT_LT(next.value, uint64_t{1} << 53) << "it is a number of JSON";
+  EXPECT_LT(next.value, uint64_t{1} << 53) << "JSON can hold it exactly";
   EXPECT_FALSE(IsOlderThanRestore(brain.state(), next));
 
   const TrialReported lost{.attempt = trial(2).live->id,
@@ -61,7 +59,7 @@ TEST_F(LogIdentityTest, EpochsAfterARestoreAreNotThoseOfTheLostPart) {
   EXPECT_THAT(Do(RecordFact{.epoch = Epoch(last.value + 1), .fact = lost}), IsEmpty());
 }
 
-TEST_F(LogIdentityTest, ASnapshotKeepsIt) {
+TEST_F(LogIdentityTest, ASnapshotKeepsTheIdentity) {
   Identify(7);
   Create(testing::ToySpec());
   Identify(8);
@@ -72,13 +70,13 @@ TEST_F(LogIdentityTest, ASnapshotKeepsIt) {
   EXPECT_EQ(SaveState(loaded.state()), saved);
 }
 
-TEST_F(LogIdentityTest, ACheckpointThatALostPartHasDroppedIsDroppedOnceItsFilesAreGone) {
+TEST_F(LogIdentityTest, ACheckpointDroppedInTheLostPartIsDroppedOnceItsFilesAreMissing) {
   Create(testing::ToySpec());
   SaveAndReport(0, 1);
   Do(PinCheckpoint{{Id(0), 1, Step(1)}, true});
   SaveAndReport(0, 3);
   const CheckpointId newest{Id(0), 1, Step(3)};
-  EXPECT_THAT(Do(RecordRemoval{newest, "nobody"}), IsEmpty()) << "it is not there that it lies";
+  EXPECT_THAT(Do(RecordRemoval{newest, "nobody"}), IsEmpty()) << "another executor holds it";
   const auto events = Do(RecordRemoval{newest, "box"});
   ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
   ASSERT_NE(Find<CheckpointRemoved>(events), nullptr);
@@ -93,7 +91,7 @@ TEST_F(LogIdentityTest, ACheckpointThatALostPartHasDroppedIsDroppedOnceItsFilesA
 }
 
 // An executor repeats unacknowledged facts for as long as necessary.
-TEST_F(LogIdentityTest, ARemovalOfALostPartDoesNotDropACheckpointOfTheSameName) {
+TEST_F(LogIdentityTest, ARemovalInTheLostPartDoesNotDropACheckpointOfTheSameName) {
   Identify(7);
   Create(testing::ToySpec());
   Identify(8);
@@ -104,13 +102,13 @@ TEST_F(LogIdentityTest, ARemovalOfALostPartDoesNotDropACheckpointOfTheSameName) 
 }
 
 // The folders of "box" and "other" are unknown, so gangs on both read the checkpoint at its path.
-TEST_F(LogIdentityTest, ACheckpointOfAnUnknownFolderIsDroppedOnceAnExecutorHasNotFoundIt) {
+TEST_F(LogIdentityTest, ACheckpointInAnUnknownFolderIsDroppedIfAnExecutorMissesIt) {
   Create(testing::ToySpec());
   SaveAndReport(0, 1);
   Join("other", {.cpus = 1});
   const auto events = Do(RecordRemoval{{Id(0), 1, Step(1)}, "other"});
   EXPECT_NE(Find<CheckpointDropped>(events), nullptr);
-  EXPECT_EQ(Find<CheckpointRemoved>(events), nullptr) << "it may still lie on box";
+  EXPECT_EQ(Find<CheckpointRemoved>(events), nullptr) << "the files may still be on box";
 }
 
 // The log has lost the verdict that let rank 0 continue beyond its milestone.
@@ -119,13 +117,13 @@ TEST_F(LogIdentityTest, AMilestoneInTheLostPartIsJudgedAtTheNextReport) {
   ASSERT_EQ(trial(0).milestone, Step(2));
   Report(0, 5, -1, false);
   EXPECT_EQ(trial(0).live->verdict, VerdictKind::kStop);
-  EXPECT_TRUE(trial(0).live->HasUnheardVerdict());
+  EXPECT_TRUE(trial(0).live->HasUndeliveredVerdict());
   Report(1, 2, -1, true);
   EXPECT_EQ(trial(1).live->verdict, VerdictKind::kStop);
-  EXPECT_FALSE(trial(1).live->HasUnheardVerdict());
+  EXPECT_FALSE(trial(1).live->HasUndeliveredVerdict());
 }
 
-TEST_F(LogIdentityTest, AnAdjustedClockMovesNothingButWhatIsShown) {
+TEST_F(LogIdentityTest, AnAdjustedClockChangesOnlyDisplayedTimes) {
   Create(testing::ToySpec());
   const Time before = brain.state().last_time;
   Do(AdjustClock{-5'000'000, "the clock was set back"});

@@ -1,13 +1,13 @@
 #include "core/state/snapshot.h"
+#include "tests/support/mentions.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// One gang of two CPUs at a time, on "box" and "den" of two.
+// Gangs need two CPUs, and one runs at a time. "box" and "den" have two CPUs each.
 class OnLog : public BrainTest {
  protected:
   static SweepSpec Gangs(LogAction action) {
@@ -32,9 +32,10 @@ class OnLog : public BrainTest {
     spec.stop.max_trials = 3;
     Create(spec);
     ASSERT_EQ(HostOf(1), "den");
-    FailSaying(0);
+    FailWithLogLine(0);
   }
-  std::vector<Event> FailSaying(uint32_t number, const std::string& pattern = "CUDA error|ECC") {
+  std::vector<Event> FailWithLogLine(uint32_t number,
+                                     const std::string& pattern = "CUDA error|ECC") {
     AttemptEnded end{.outcome = Outcome::kFailed};
     end.failure = {.kind = FailureKind::kExit,
                    .rank = 1,
@@ -46,44 +47,45 @@ class OnLog : public BrainTest {
   }
 };
 
-TEST_F(OnLog, ATrialGoesOnElsewhereAtNoCost) {
+TEST_F(OnLog, ATrialMovesToAnotherHostWithoutACharge) {
   Join("den", {.cpus = 2});
   Create(Gangs(LogAction::kRetryElsewhere));
   ASSERT_EQ(HostOf(0), "box");
-  FailSaying(0);
+  FailWithLogLine(0);
   EXPECT_EQ(HostOf(0), "den");
   EXPECT_EQ(trial(0).failures, 0);
-  EXPECT_EQ(Last<TrialRequeued>([](const auto&) { return true; }).reason,
-            "attempt 1: rank 1 left with exit code 1; its log says \"uncorrectable ECC error\" "
-            "(failure.on_log: CUDA error|ECC); it goes on on another executor than box");
+  EXPECT_THAT(
+      Last<TrialRequeued>([](const auto&) { return true; }).reason,
+      testing::Mentions("attempt 1: rank 1 left with exit code 1", "uncorrectable ECC error",
+                        "failure.on_log", "CUDA error|ECC", "box"));
   Finish(0);
-  EXPECT_EQ(HostOf(1), "box") << "other trials of the sweep do go there";
+  EXPECT_EQ(HostOf(1), "box") << "other trials of the sweep still use box";
 }
 
-TEST_F(OnLog, WhereNobodyElseHasRoomItGoesOnThereAndPaysForTheNextFailure) {
+TEST_F(OnLog, AFailureOnTheOnlyHostIsChargedTheSecondTime) {
   Create(Gangs(LogAction::kRetryElsewhere));
-  FailSaying(0);
+  FailWithLogLine(0);
   EXPECT_EQ(HostOf(0), "box");
   EXPECT_EQ(trial(0).failures, 0);
-  FailSaying(0);
+  FailWithLogLine(0);
   EXPECT_EQ(trial(0).failures, 1);
-  FailSaying(0);
+  FailWithLogLine(0);
   EXPECT_EQ(StateOf(0), TrialState::kFailed) << "after max_restarts";
 }
 
-TEST_F(OnLog, WhileTheOtherHostIsBusyTheTrialWaitsForItAndTheNextOnePassesIt) {
+TEST_F(OnLog, AWaitingTrialIsOvertakenWhileTheOtherHostIsBusy) {
   AvoidBox();
   EXPECT_EQ(HostOf(0), "");
   EXPECT_EQ(HostOf(2), "box");
-  EXPECT_THAT(brain.Waiting(trial(0)), HasSubstr("failure.on_log keeps it from box until"));
+  EXPECT_THAT(brain.Waiting(trial(0)), testing::Mentions("failure.on_log", "box"));
   Finish(1);
   EXPECT_EQ(HostOf(0), "den");
 }
 
-TEST_F(OnLog, AHostIsExcludedFromTheSweepAlone) {
+TEST_F(OnLog, AHostIsExcludedOnlyForTheSweep) {
   Join("den", {.cpus = 2});
   Create(Gangs(LogAction::kExcludeHost));
-  const auto events = FailSaying(0);
+  const auto events = FailWithLogLine(0);
   ASSERT_NE(Find<ExecutorExcluded>(events), nullptr);
   EXPECT_EQ(Find<ExecutorExcluded>(events)->name, "box");
   EXPECT_EQ(HostOf(0), "den");
@@ -94,27 +96,26 @@ TEST_F(OnLog, AHostIsExcludedFromTheSweepAlone) {
   EXPECT_EQ(HostOf(0), "box");
 }
 
-TEST_F(OnLog, ASweepWhoseOnlyHostIsExcludedSaysSoUntilThatStartsAnew) {
+TEST_F(OnLog, ASweepWhoseOnlyHostIsExcludedWaitsUntilTheHostRestarts) {
   Create(Gangs(LogAction::kExcludeHost));
-  FailSaying(0);
+  FailWithLogLine(0);
   EXPECT_EQ(HostOf(0), "");
-  EXPECT_EQ(brain.Waiting(sweep()),
-            "failure.on_log keeps it from box until that starts anew or is resumed (attune "
-            "executor resume), and no other executor is connected");
+  EXPECT_THAT(brain.Waiting(sweep()),
+              testing::Mentions("failure.on_log", "box", "attune executor resume"));
   Join("box", {.cpus = 2}, "another process");
   EXPECT_EQ(HostOf(0), "box");
 }
 
-TEST_F(OnLog, OrUntilAPersonResumesIt) {
+TEST_F(OnLog, AUserMayResumeAnExcludedHost) {
   Create(Gangs(LogAction::kExcludeHost));
-  FailSaying(0);
+  FailWithLogLine(0);
   ASSERT_NE(Find<ExecutorResumed>(Do(ResumeExecutor{"box"})), nullptr);
   EXPECT_EQ(HostOf(0), "box");
-  FailSaying(0);
-  EXPECT_EQ(trial(0).failures, 0) << "that was forgiven, too";
+  FailWithLogLine(0);
+  EXPECT_EQ(trial(0).failures, 0) << "the second failure is not charged either";
 }
 
-TEST_F(OnLog, ATrialStartsOnTheHostThatItAvoidedOnceThatIsResumed) {
+TEST_F(OnLog, ATrialStartsOnAnAvoidedHostOnceItIsResumed) {
   AvoidBox();
   Finish(2);
   ASSERT_EQ(HostOf(0), "") << "box is free, and den is not";
@@ -123,12 +124,12 @@ TEST_F(OnLog, ATrialStartsOnTheHostThatItAvoidedOnceThatIsResumed) {
 }
 
 // An ended sweep does not learn that an executor is resumed.
-TEST_F(OnLog, ASweepThatIsOpenedAgainExcludesNobody) {
+TEST_F(OnLog, AReopenedSweepExcludesNoHost) {
   Join("den", {.cpus = 2});
   SweepSpec spec = Gangs(LogAction::kExcludeHost);
   spec.stop.max_trials = 1;
   Create(spec);
-  FailSaying(0);
+  FailWithLogLine(0);
   ASSERT_EQ(HostOf(0), "den");
   Finish(0);
   ASSERT_EQ(brain.state().Find(id()), nullptr);
@@ -138,12 +139,12 @@ TEST_F(OnLog, ASweepThatIsOpenedAgainExcludesNobody) {
 }
 
 // The record of a trial that has left the state does not name the executors that it avoided.
-TEST_F(OnLog, ATrialThatIsOpenedAgainAvoidsNobody) {
+TEST_F(OnLog, AReopenedTrialAvoidsNoHost) {
   SweepSpec spec = Gangs(LogAction::kRetryElsewhere);
   spec.checkpoint = {.keep_last = 0, .keep_best = 0};
   Create(spec);
-  FailSaying(0);
-  SaveAndReport(0, 1);  // the sweep's best: its trial stays in memory
+  FailWithLogLine(0);
+  SaveAndReport(0, 1);  // a trial with the sweep's best report stays in memory
   const auto kept = trial(0).checkpoints;
   Do(KillTrial{Id(0)});
   Finish(0);
@@ -153,40 +154,40 @@ TEST_F(OnLog, ATrialThatIsOpenedAgainAvoidsNobody) {
   EXPECT_THAT(trial(0).avoided, IsEmpty());
   Finish(1);
   ASSERT_EQ(HostOf(0), "box");
-  FailSaying(0);
+  FailWithLogLine(0);
   EXPECT_EQ(trial(0).failures, 0);
 }
 
-TEST_F(OnLog, ATrialThatWouldFailAgainIsNotStartedAgain) {
+TEST_F(OnLog, AMatchOfFailTrialEndsTheTrial) {
   Create(Gangs(LogAction::kFail));
-  FailSaying(0);
+  FailWithLogLine(0);
   EXPECT_EQ(StateOf(0), TrialState::kFailed);
   EXPECT_THAT(Last<TrialEnded>([](const auto&) { return true; }).reason,
-              HasSubstr("its log says \"uncorrectable ECC error\""));
+              testing::Mentions("uncorrectable ECC error"));
 }
 
-TEST_F(OnLog, WithoutAMatchAFailureIsOneAsAnyOther) {
+TEST_F(OnLog, AFailureWithoutAMatchIsRetriedAsUsual) {
   Join("den", {.cpus = 2});
   Create(Gangs(LogAction::kRetryElsewhere));
-  FailSaying(0, "");
+  FailWithLogLine(0, "");
   EXPECT_EQ(trial(0).failures, 1);
   EXPECT_THAT(brain.state().Find(Id(0))->avoided, IsEmpty());
 }
 
-TEST_F(OnLog, WhatAnEditHasRemovedCountsNoMore) {
+TEST_F(OnLog, RulesThatAnEditRemovedNoLongerApply) {
   Create(Gangs(LogAction::kFail));
   SweepSpec spec = sweep().spec;
   spec.failure.on_log.clear();
   Do(EditSweep{.sweep = id(), .spec = spec, .seen = brain.state().last_seq});
-  FailSaying(0);
+  FailWithLogLine(0);
   EXPECT_EQ(trial(0).failures, 1);
   EXPECT_EQ(StateOf(0), TrialState::kRunning);
 }
 
-TEST_F(OnLog, ASnapshotKeepsWhatIsAvoidedAndExcluded) {
+TEST_F(OnLog, ASnapshotKeepsAvoidedAndExcludedHosts) {
   Join("den", {.cpus = 2});
   Create(Gangs(LogAction::kExcludeHost));
-  FailSaying(0);
+  FailWithLogLine(0);
   State loaded(algorithms);
   ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
   EXPECT_EQ(loaded.Find(id())->excluded, sweep().excluded);

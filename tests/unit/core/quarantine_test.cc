@@ -1,14 +1,13 @@
 #include "core/brain/quarantine.h"
 
 #include "core/state/snapshot.h"
+#include "tests/support/mentions.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
 namespace {
 
-using ::testing::HasSubstr;
-
-// Gangs of one CPU each, on "box" and "den" of two.
+// Gangs have two workers with one CPU each. "box" and "den" have two CPUs each.
 class UnfitHosts : public BrainTest {
  protected:
   static SweepSpec Gangs(int max_trials = 20) {
@@ -21,86 +20,84 @@ class UnfitHosts : public BrainTest {
   const Executor& executor(const std::string& name) const {
     return brain.state().executors.at(name);
   }
-  // The trial that runs there now.
-  std::optional<uint32_t> On(const std::string& name) const {
+  // The trial that runs on this executor.
+  std::optional<uint32_t> TrialOn(const std::string& name) const {
     const auto& attempts = executor(name).attempts;
     if (attempts.empty()) return std::nullopt;
     return attempts.begin()->second.number.value;
   }
   void FailOn(const std::string& name) {
-    ASSERT_TRUE(On(name));
-    Fail(On(name).value());
+    ASSERT_TRUE(TrialOn(name));
+    Fail(TrialOn(name).value());
   }
-  void DoWellOn(const std::string& name) {
-    Tell(On(name).value(), AttemptFirstStep{});
-    Report(On(name).value(), 1, 0.9);
+  void SucceedOn(const std::string& name) {
+    Tell(TrialOn(name).value(), AttemptFirstStep{});
+    Report(TrialOn(name).value(), 1, 0.9);
   }
-  void SayHealthOf(const std::string& name, const std::string& problem) {
+  void ReportHealthOf(const std::string& name, const std::string& problem) {
     Do(ReportHealth{name, executor(name).incarnation, problem});
   }
   // Quarantines box for the first time.
-  void Break() {
+  void QuarantineBox() {
     Join("den", {.cpus = 2});
     Create(Gangs());
-    DoWellOn("den");
+    SucceedOn("den");
     for (size_t i = 0; i < kFailuresInARow; ++i) FailOn("box");
     ASSERT_TRUE(executor("box").quarantine);
   }
 };
 
-TEST_F(UnfitHosts, OnOneThatIsNotWellNothingStartsAndWhatRunsGoesOn) {
+TEST_F(UnfitHosts, AnUnhealthyHostStartsNothingAndItsGangsContinue) {
   Create(Gangs(2));
-  SayHealthOf("box", "its disk has 0.2 GiB left (/data), less than 1.0 GiB");
+  ReportHealthOf("box", "its disk has 0.2 GiB left (/data), less than 1.0 GiB");
   Report(0, 1, 0.9);
   Finish(0);
   EXPECT_EQ(StateOf(0), TrialState::kCompleted);
-  EXPECT_EQ(brain.Waiting(sweep()),
-            "nothing starts on box (its disk has 0.2 GiB left (/data), less than 1.0 GiB), and no "
-            "other executor is connected");
-  SayHealthOf("box", "");
-  EXPECT_EQ(On("box"), 1u);
+  EXPECT_THAT(brain.Waiting(sweep()),
+              testing::Mentions("box", "its disk has 0.2 GiB left (/data), less than 1.0 GiB"));
+  ReportHealthOf("box", "");
+  EXPECT_EQ(TrialOn("box"), 1u);
 }
 
-TEST_F(UnfitHosts, AProblemThatIsSaidAgainIsNoEvent) {
-  SayHealthOf("box", "hot");
+TEST_F(UnfitHosts, ARepeatedProblemIsNotLogged) {
+  ReportHealthOf("box", "hot");
   const size_t events = log.size();
-  SayHealthOf("box", "hot");
+  ReportHealthOf("box", "hot");
   EXPECT_EQ(log.size(), events);
 }
 
-TEST_F(UnfitHosts, OfAnEarlierProcessAProblemSaysNothing) {
+TEST_F(UnfitHosts, AProblemOfAnEarlierProcessIsIgnored) {
   const Incarnation before = executor("box").incarnation;
-  SayHealthOf("box", "hot");
+  ReportHealthOf("box", "hot");
   Join("box", {.cpus = 2}, "another process");
   EXPECT_EQ(executor("box").problem, "");
   Do(ReportHealth{"box", before, "hot"});
   EXPECT_EQ(executor("box").problem, "");
 }
 
-TEST_F(UnfitHosts, OneWhoseGangsKeepFailingIsQuarantinedWhileAnotherDoesWell) {
-  Break();
-  EXPECT_EQ(executor("box").quarantine->reason,
-            "4 gangs of 4 trials failed there in a row, while they do well on den; tried again "
-            "after 60 s");
-  EXPECT_EQ(On("box"), std::nullopt);
-  EXPECT_TRUE(On("den"));
+TEST_F(UnfitHosts, AHostWhoseGangsKeepFailingIsQuarantinedWhileAnotherWorks) {
+  QuarantineBox();
+  EXPECT_THAT(executor("box").quarantine->reason,
+              testing::Mentions("4 gangs", "4 trials", "den", "60 s"));
+  EXPECT_EQ(TrialOn("box"), std::nullopt);
+  EXPECT_TRUE(TrialOn("den"));
 }
 
-TEST_F(UnfitHosts, ItIsTriedAgainAndQuarantinedForTwiceAsLongByOneFailure) {
-  Break();
+TEST_F(UnfitHosts, AFailureAfterAQuarantineDoublesIt) {
+  QuarantineBox();
   Wait(59);
-  EXPECT_EQ(On("box"), std::nullopt);
+  EXPECT_EQ(TrialOn("box"), std::nullopt);
   Wait(1.1);
-  ASSERT_TRUE(On("box"));
+  ASSERT_TRUE(TrialOn("box"));
   FailOn("box");
   ASSERT_TRUE(executor("box").quarantine);
-  EXPECT_THAT(executor("box").quarantine->reason, HasSubstr("tried again after 120 s"));
+  EXPECT_THAT(executor("box").quarantine->reason, testing::Mentions("120 s"));
 }
 
-TEST_F(UnfitHosts, WhatGoesWellThereClearsItsRecord) {
-  Break();
+TEST_F(UnfitHosts, ASuccessClearsTheRecordOfItsHost) {
+  QuarantineBox();
   Wait(60.1);
-  const uint32_t well = On("box").value();
+  const uint32_t well = TrialOn("box").value();
   Report(well, 1, 0.9);
   Finish(well);
   for (size_t i = 0; i + 1 < kFailuresInARow; ++i) FailOn("box");
@@ -122,35 +119,35 @@ TEST_F(UnfitHosts, AProgramThatFailsEverywhereQuarantinesNoExecutor) {
   EXPECT_FALSE(executor("den").quarantine);
 }
 
-TEST_F(UnfitHosts, NorDoesOneTrialThatKeepsFailing) {
+TEST_F(UnfitHosts, OneTrialThatKeepsFailingQuarantinesNoExecutor) {
   Join("den", {.cpus = 2});
   SweepSpec spec = Gangs(2);
   spec.failure.max_restarts = 10;
   Create(spec);
-  DoWellOn("den");
+  SucceedOn("den");
   for (int i = 0; i < 6; ++i) FailOn("box");
   EXPECT_FALSE(executor("box").quarantine);
 }
 
-TEST_F(UnfitHosts, TheLastOneThatIsLeftIsTriedAgainAtOnce) {
-  Break();
+TEST_F(UnfitHosts, TheLastRemainingHostIsTriedAgainAtOnce) {
+  QuarantineBox();
   Lose("den");
   EXPECT_FALSE(executor("box").quarantine);
-  EXPECT_TRUE(On("box"));
+  EXPECT_TRUE(TrialOn("box"));
 }
 
-TEST_F(UnfitHosts, APersonMayResumeIt) {
-  Break();
+TEST_F(UnfitHosts, AUserMayEndAQuarantine) {
+  QuarantineBox();
   EXPECT_NE(Find<ExecutorResumed>(Do(ResumeExecutor{"box"})), nullptr);
-  EXPECT_TRUE(On("box"));
+  EXPECT_TRUE(TrialOn("box"));
   FailOn("box");
-  EXPECT_FALSE(executor("box").quarantine) << "its record begins anew";
+  EXPECT_FALSE(executor("box").quarantine) << "its record was cleared";
 }
 
-TEST_F(UnfitHosts, ASnapshotKeepsAllOfIt) {
-  Break();
+TEST_F(UnfitHosts, ASnapshotKeepsProblemsAndQuarantines) {
+  QuarantineBox();
   Join("far", {.cpus = 2});
-  SayHealthOf("den", "hot");
+  ReportHealthOf("den", "hot");
   State loaded(algorithms);
   ASSERT_TRUE(LoadState(SaveState(brain.state()), loaded).ok());
   EXPECT_EQ(loaded.executors.at("box").quarantine->until, executor("box").quarantine->until);

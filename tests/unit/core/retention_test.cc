@@ -1,13 +1,13 @@
 #include "core/state/retention.h"
 #include "base/result.h"
 
+#include "tests/support/mentions.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class Retention : public BrainTest {
@@ -34,9 +34,9 @@ class Retention : public BrainTest {
   }
 };
 
-TEST_F(Retention, TheNewestAndTheBestStay) {
+TEST_F(Retention, TheNewestAndTheBestCheckpointsAreKept) {
   Create(Spec(1, 1));
-  Train(1, 1, 5);  // the sweep's best is another trial's
+  Train(1, 1, 5);  // trial 1 has the sweep's best report
   Train(0, 1, 0.1);
   Train(0, 2, 0.9);
   Train(0, 3, 0.2);
@@ -44,24 +44,24 @@ TEST_F(Retention, TheNewestAndTheBestStay) {
   EXPECT_THAT(Kept(0), ElementsAre(2, 4));
 }
 
-TEST_F(Retention, OfATrialThatHasEndedNoneNeedsToStayButTheSweepsBest) {
+TEST_F(Retention, AnEndedTrialKeepsOnlyTheSweepsBestCheckpoint) {
   Create(Spec(0, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
   Train(0, 2, 0.2);
-  EXPECT_THAT(Kept(0), ElementsAre(2)) << "it would go on from there";
+  EXPECT_THAT(Kept(0), ElementsAre(2)) << "the trial would resume from it";
   Finish(0);
   EXPECT_EQ(Last<CheckpointDropped>([](const CheckpointDropped& dropped) {
               return dropped.checkpoint.trial.number == TrialNumber(0);
             }).checkpoint.step,
             Step(2));
-  EXPECT_EQ(sweep().Find(TrialNumber(0)), nullptr) << "nothing can happen to it any more";
+  EXPECT_EQ(sweep().Find(TrialNumber(0)), nullptr) << "no later event can concern it";
   Finish(1);
   EXPECT_THAT(Kept(1), ElementsAre(1));
 }
 
-// Like a batch of the conductor: no checkpoint is dropped before its end.
-TEST_F(Retention, OfAThousandInOneBatchTheNewestAndTheBestStay) {
+// Like a batch of the conductor, in which checkpoints are dropped only at the end.
+TEST_F(Retention, TheNewestAndTheBestOfAThousandInOneBatchAreKept) {
   Create(Spec(2, 3));
   Train(1, 1, 5);
   const Attempt& live = *trial(0).live;
@@ -79,7 +79,7 @@ TEST_F(Retention, OfAThousandInOneBatchTheNewestAndTheBestStay) {
   EXPECT_THAT(Kept(0), ElementsAre(144, 288, 432, 999, 1000));
 }
 
-TEST_F(Retention, WhatIsDroppedIsForItsExecutorToRemoveOnce) {
+TEST_F(Retention, ADroppedCheckpointIsRemovedOnceByItsExecutor) {
   Create(Spec(1, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
@@ -92,7 +92,7 @@ TEST_F(Retention, WhatIsDroppedIsForItsExecutorToRemoveOnce) {
   EXPECT_THAT(Do(RecordRemoval{gone}), IsEmpty());
 }
 
-TEST_F(Retention, TheSweepsBestStaysUntilThereIsABetterOne) {
+TEST_F(Retention, TheSweepsBestIsKeptUntilThereIsABetterOne) {
   Create(Spec(1, 0));
   Train(0, 1, 0.9);
   Train(0, 2, 0.1);
@@ -101,7 +101,7 @@ TEST_F(Retention, TheSweepsBestStaysUntilThereIsABetterOne) {
   EXPECT_THAT(Kept(0), ElementsAre(2));
 }
 
-TEST_F(Retention, APinnedCheckpointStaysUntilItIsLetGo) {
+TEST_F(Retention, APinnedCheckpointIsKeptUntilItIsUnpinned) {
   Create(Spec(1, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
@@ -113,7 +113,7 @@ TEST_F(Retention, APinnedCheckpointStaysUntilItIsLetGo) {
   EXPECT_THAT(Kept(0), ElementsAre(2));
 }
 
-TEST_F(Retention, APinHoldsOverTheEndOfTheSweepAndItsNewBeginning) {
+TEST_F(Retention, APinSurvivesTheEndAndTheReopeningOfTheSweep) {
   SweepSpec spec = Spec(1, 0);
   spec.stop.max_trials = 1;
   Create(spec);
@@ -126,7 +126,7 @@ TEST_F(Retention, APinHoldsOverTheEndOfTheSweepAndItsNewBeginning) {
   EXPECT_EQ(Find<CheckpointDropped>(Train(1, 1, 0.95)), nullptr);
 }
 
-TEST_F(Retention, OnRequestACheckpointIsDroppedOnce) {
+TEST_F(Retention, ARequestDropsACheckpointOnce) {
   Create(Spec(3, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
@@ -134,18 +134,18 @@ TEST_F(Retention, OnRequestACheckpointIsDroppedOnce) {
   const DropCheckpoint drop{{Id(0), 1, Step(1)}, {}};
   const auto events = Do(drop);
   ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
-  EXPECT_EQ(Find<CheckpointDropped>(events)->reason, "dropped on request");
+  EXPECT_THAT(Find<CheckpointDropped>(events)->reason, testing::Mentions("request"));
   EXPECT_EQ(brain.state().removals.at("box").at(drop.checkpoint), Path(0, 1));
   EXPECT_THAT(Kept(0), ElementsAre(2));
   EXPECT_THAT(Do(drop), IsEmpty());
 }
 
-// A fault recorded the checkpoint again although its files were gone.
-TEST_F(Retention, WhatWasDroppedAndIsSaidAgainStaysDropped) {
+// Regression: the checkpoint was recorded again although its files were gone.
+TEST_F(Retention, ADroppedCheckpointThatIsSavedAgainStaysDropped) {
   SweepSpec spec = Spec(1, 0);
   spec.max_step = Step(6);
   Create(spec);
-  Train(1, 1, 5);  // the sweep's best is another trial's
+  Train(1, 1, 5);  // trial 1 has the sweep's best report
   Train(0, 6, 0.1, /*waits=*/true);
   ASSERT_EQ(StateOf(0), TrialState::kCompleted);
   ASSERT_TRUE(trial(0).live);
@@ -154,7 +154,7 @@ TEST_F(Retention, WhatWasDroppedAndIsSaidAgainStaysDropped) {
   EXPECT_THAT(Kept(0), IsEmpty());
 }
 
-TEST_F(Retention, OnRequestNothingIsDroppedThatIsNeeded) {
+TEST_F(Retention, ARequestDoesNotDropANeededCheckpoint) {
   Create(Spec(4, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
@@ -166,19 +166,19 @@ TEST_F(Retention, OnRequestNothingIsDroppedThatIsNeeded) {
     EXPECT_EQ(error.code, ErrorCode::kConflict);
     return error.message;
   };
-  EXPECT_THAT(refusal(4), HasSubstr("trial 1 goes on from it"));
-  EXPECT_THAT(refusal(5), HasSubstr("the sweep's best result"));
-  EXPECT_THAT(refusal(7), HasSubstr("kill the trial first"));
+  EXPECT_THAT(refusal(4), testing::Mentions("trial 1"));
+  EXPECT_THAT(refusal(5), testing::Mentions("best"));
+  EXPECT_THAT(refusal(7), testing::Mentions("kill"));
   const CheckpointId pinned{Id(0), 1, Step(6)};
   Do(PinCheckpoint{pinned, true});
-  EXPECT_THAT(refusal(6), HasSubstr("attune checkpoint unpin s1/0/1-6"));
+  EXPECT_THAT(refusal(6), testing::Mentions("attune checkpoint unpin s1/0/1-6"));
   EXPECT_THAT(Kept(0), ElementsAre(4, 5, 6, 7));
   Do(PinCheckpoint{pinned, false});
   Do(DropCheckpoint{pinned, {}});
   EXPECT_THAT(Kept(0), ElementsAre(4, 5, 7));
 }
 
-TEST_F(Retention, OnRequestThatOfATrialThatHasLeftIsDroppedByItsRecord) {
+TEST_F(Retention, ARequestDropsACheckpointOfAnEvictedTrialByItsRecord) {
   Create(Spec(1, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
@@ -188,10 +188,10 @@ TEST_F(Retention, OnRequestThatOfATrialThatHasLeftIsDroppedByItsRecord) {
   ASSERT_EQ(brain.state().Find(Id(0)), nullptr);
   const DropCheckpoint drop{{Id(0), 1, Step(1)}, RecordOf(0, Step(1), kept)};
   EXPECT_NE(Find<CheckpointDropped>(Do(drop)), nullptr);
-  EXPECT_THAT(Refused(drop).message, HasSubstr("has changed since"));
+  EXPECT_EQ(Refused(drop).code, ErrorCode::kConflict) << "the record is outdated";
 }
 
-TEST_F(Retention, WhatALiveAttemptResumedFromStays) {
+TEST_F(Retention, TheCheckpointThatALiveAttemptResumedFromIsKept) {
   Create(Spec(1, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
@@ -202,7 +202,7 @@ TEST_F(Retention, WhatALiveAttemptResumedFromStays) {
   EXPECT_THAT(Kept(0), ElementsAre(2));
 }
 
-TEST_F(Retention, ADonorsCheckpointStaysUntilTheCloneHasSavedItsOwn) {
+TEST_F(Retention, ADonorsCheckpointIsKeptUntilTheCloneSavesOne) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
@@ -215,13 +215,13 @@ TEST_F(Retention, ADonorsCheckpointStaysUntilTheCloneHasSavedItsOwn) {
   EXPECT_EQ(Find<AttemptAssigned>(events)->resume->path, Path(0, 4));
   EXPECT_EQ(trial(1).config, (Config{{"x", int64_t{999}}}));
   Fail(1);
-  EXPECT_EQ(trial(1).live->resume->path, Path(0, 4)) << "it has no other";
+  EXPECT_EQ(trial(1).live->resume->path, Path(0, 4)) << "the clone has no other checkpoint";
   Train(1, 5, 0.2);
   EXPECT_THAT(Kept(0), ElementsAre(6));
 }
 
-// Otherwise the clone would start from it again and again.
-TEST_F(Retention, ACloneGoesOnFromItsOwnOnceTheFilesOfADonorThatHasLeftAreGone) {
+// Otherwise each attempt of the clone would resume from the removed checkpoint.
+TEST_F(Retention, ACloneResumesFromItsOwnCheckpointIfTheDonorsIsGone) {
   Create(Spec(2, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
@@ -240,7 +240,7 @@ TEST_F(Retention, ACloneGoesOnFromItsOwnOnceTheFilesOfADonorThatHasLeftAreGone) 
   EXPECT_EQ(trial(1).live->resume->path, Path(1, 4));
 }
 
-TEST_F(Retention, WhatAnAttemptThatLeavesToBecomeACloneSaysAgainIsNoNewReport) {
+TEST_F(Retention, ReportsRepeatedBeforeACloneStartsAreNotNew) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
   Train(1, 8, 0.1, /*waits=*/true);  // clones trial 0, and must resume from step 4
@@ -248,7 +248,7 @@ TEST_F(Retention, WhatAnAttemptThatLeavesToBecomeACloneSaysAgainIsNoNewReport) {
   EXPECT_THAT(Report(1, 8, 0.1, /*waits=*/true), IsEmpty());
 }
 
-TEST_F(Retention, ADonorThatBeginsAnewKeepsWhatItsCloneGoesOnFrom) {
+TEST_F(Retention, ARestartedDonorKeepsTheCheckpointOfItsClone) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
@@ -264,7 +264,7 @@ TEST_F(Retention, ADonorThatBeginsAnewKeepsWhatItsCloneGoesOnFrom) {
   EXPECT_EQ(brain.state().removals.at("box").size(), 1u);
 }
 
-TEST_F(Retention, WhatADonorThatBeganAnewHasLeftToItsCloneIsDroppedOnceTheCloneHasItsOwn) {
+TEST_F(Retention, TheOldCheckpointOfARestartedDonorIsDroppedOnceTheCloneSavesOne) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
@@ -280,7 +280,7 @@ TEST_F(Retention, WhatADonorThatBeganAnewHasLeftToItsCloneIsDroppedOnceTheCloneH
   EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 4));
 }
 
-TEST_F(Retention, ThatOfTheSweepsBestResultIsDroppedAfterItsTrialBeganAnewOnceThereIsABetterOne) {
+TEST_F(Retention, TheBestCheckpointOfARestartedTrialIsDroppedOnceThereIsABetterOne) {
   Create(Spec(1, 1));
   Train(0, 1, 0.9);
   Do(KillTrial{Id(0)});
@@ -294,7 +294,7 @@ TEST_F(Retention, ThatOfTheSweepsBestResultIsDroppedAfterItsTrialBeganAnewOnceTh
   EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 1));
 }
 
-TEST_F(Retention, OfAnEarlierLifeOfATrialAPinnedCheckpointStaysUntilItIsLetGoAndIsNotGoneOnFrom) {
+TEST_F(Retention, APinnedCheckpointFromBeforeARestartIsKeptAndNotResumedFrom) {
   SweepSpec spec = Spec(1, 1);
   spec.stop.max_trials = 2;
   Create(spec);
@@ -312,9 +312,10 @@ TEST_F(Retention, OfAnEarlierLifeOfATrialAPinnedCheckpointStaysUntilItIsLetGoAnd
     return Do(ReopenTrial{.record = std::move(record), .from_start = true});
   };
   EXPECT_FALSE(Find<AttemptAssigned>(begin_anew())->resume);
-  EXPECT_FALSE(Find<AttemptAssigned>(Fail(0))->resume) << "it has none since it began anew";
+  EXPECT_FALSE(Find<AttemptAssigned>(Fail(0))->resume)
+      << "no checkpoint was saved since the restart";
   Train(0, 1, 0.1);
-  EXPECT_THAT(Kept(0), ElementsAre(3, 1)) << "the newest and the best of its present life";
+  EXPECT_THAT(Kept(0), ElementsAre(3, 1)) << "the newest and the best since the restart";
   EXPECT_EQ(Find<AttemptAssigned>(Fail(0))->resume->step, Step(1));
   EXPECT_FALSE(Find<AttemptAssigned>(begin_anew())->resume);
   EXPECT_THAT(Kept(0), ElementsAre(3));
@@ -323,7 +324,7 @@ TEST_F(Retention, OfAnEarlierLifeOfATrialAPinnedCheckpointStaysUntilItIsLetGoAnd
   EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 3));
 }
 
-TEST_F(Retention, APinnedCheckpointOfATrialThatHasEndedIsDroppedWhenItIsLetGo) {
+TEST_F(Retention, AnUnpinnedCheckpointOfAnEndedTrialIsDropped) {
   Create(Spec(1, 0));
   Train(1, 1, 5);
   Train(0, 1, 0.1);
@@ -336,7 +337,7 @@ TEST_F(Retention, APinnedCheckpointOfATrialThatHasEndedIsDroppedWhenItIsLetGo) {
   EXPECT_EQ(sweep().Find(TrialNumber(0)), nullptr);
 }
 
-TEST_F(Retention, AndSoItIsOnceItsSweepHasEnded) {
+TEST_F(Retention, AnUnpinnedCheckpointOfAnEndedSweepIsDropped) {
   SweepSpec spec = Spec(1, 0);
   spec.stop.max_trials = 2;
   Create(spec);
@@ -351,10 +352,11 @@ TEST_F(Retention, AndSoItIsOnceItsSweepHasEnded) {
   EXPECT_EQ(Find<CheckpointDropped>(Do(PinCheckpoint{{Id(0), 1, Step(2)}, false})), nullptr)
       << "the sweep file keeps it";
   EXPECT_NE(Find<CheckpointDropped>(Do(PinCheckpoint{pinned, false})), nullptr);
-  EXPECT_EQ(Find<CheckpointDropped>(Do(PinCheckpoint{pinned, false})), nullptr) << "once";
+  EXPECT_EQ(Find<CheckpointDropped>(Do(PinCheckpoint{pinned, false})), nullptr)
+      << "an unpinned checkpoint is dropped once";
 }
 
-TEST_F(Retention, OfAStepThatWasTrainedTwiceOnlyTheBestAttemptsStays) {
+TEST_F(Retention, OfARepeatedStepOnlyTheBestAttemptsCheckpointIsKept) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
   Train(1, 8, 0.1, /*waits=*/true);  // clones trial 0
@@ -364,7 +366,7 @@ TEST_F(Retention, OfAStepThatWasTrainedTwiceOnlyTheBestAttemptsStays) {
   EXPECT_EQ(trial(1).checkpoints.front().attempt, 2u);
 }
 
-TEST_F(Retention, ADonorsCheckpointStaysUntilTheGangOfAKilledCloneIsGone) {
+TEST_F(Retention, ADonorsCheckpointIsKeptUntilTheGangOfAKilledCloneHasLeft) {
   Create(Spec(1, 0));
   Train(0, 4, 5);
   Train(1, 4, 0.1, /*waits=*/true);  // clones trial 0
@@ -376,21 +378,21 @@ TEST_F(Retention, ADonorsCheckpointStaysUntilTheGangOfAKilledCloneIsGone) {
   EXPECT_THAT(Kept(0), ElementsAre(5));
 }
 
-TEST_F(Retention, ACloneIsNotMadeOfADonorWithoutACheckpoint) {
+TEST_F(Retention, ADonorWithoutACheckpointIsNotCloned) {
   Create(Spec(1, 0));
   Report(0, 4, 5);
   const auto events = Report(1, 4, 0.1, true);
   EXPECT_EQ(Find<TrialDecided>(events)->verdict.kind, VerdictKind::kContinue);
 }
 
-TEST_F(Retention, NorOfACheckpointWhoseReportHasNotComeAndMayNever) {
+TEST_F(Retention, ACheckpointWithoutItsReportIsNotCloned) {
   Create(Spec(1, 0));
   Save(0, 4);
   const auto events = Report(1, 4, 0.1, true);
   EXPECT_EQ(Find<TrialDecided>(events)->verdict.kind, VerdictKind::kContinue);
 }
 
-TEST_F(Retention, ATrialThatHasEndedLeavesMemory) {
+TEST_F(Retention, AnEndedTrialLeavesMemory) {
   Create(Spec(1, 1));
   Train(0, 1, 0.9);
   Train(0, 2, 0.1);
@@ -399,7 +401,7 @@ TEST_F(Retention, ATrialThatHasEndedLeavesMemory) {
   EXPECT_EQ(sweep().Count(TrialState::kCompleted), 1);
 }
 
-TEST_F(Retention, ATrialStaysInMemoryWhileItsCheckpointIsKeptOnlyForNow) {
+TEST_F(Retention, ATrialStaysInMemoryWhileItsCheckpointMayStillBeDropped) {
   Create(Spec(1, 0));
   Train(0, 1, 0.9);
   Train(0, 2, 0.1);

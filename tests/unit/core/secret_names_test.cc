@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
 
-TEST(SecretNames, AreNamesOfShellVariables) {
+TEST(SecretNames, MustBeNamesOfShellVariables) {
   for (const char* name : {"A", "_", "WANDB_API_KEY", "key2"})
     EXPECT_TRUE(IsSecretName(name)) << name;
   for (const char* name : {"", "2KEY", "A-B", "A B", "A=B", "../token", "ATTUNE_TOKEN", "Ä"})
@@ -27,11 +27,10 @@ TEST(SecretNames, AreRecognizedByWholeWords) {
     EXPECT_FALSE(LooksLikeSecret(name)) << name;
 }
 
-TEST(SecretNames, WarnAboutVariablesOfPrograms) {
+TEST(SecretNames, CauseWarningsForVariablesOfPrograms) {
   Program program;
   program.environment = {{"OMP_NUM_THREADS", "1"}, {"HF_TOKEN", "hf_1"}};
-  EXPECT_THAT(SecretWarnings(program),
-              ElementsAre(StartsWith("env.HF_TOKEN: this looks like a secret")));
+  EXPECT_THAT(SecretWarnings(program), ElementsAre(StartsWith("env.HF_TOKEN: ")));
 }
 
 }  // namespace

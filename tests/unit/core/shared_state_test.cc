@@ -17,7 +17,7 @@ class SharedStateOfSweeps : public BrainTest {
     return spec;
   }
 
-  // The first gang of the sweep ends.
+  // Ends the first gang of the sweep.
   void End(SweepId id, Outcome outcome = Outcome::kFinished) {
     ASSERT_FALSE(sweep(id).live.empty());
     const Attempt live = *sweep(id).Find(*sweep(id).live.begin())->live;
@@ -33,7 +33,7 @@ class SharedStateOfSweeps : public BrainTest {
     Do(PinCheckpoint{{{id, TrialNumber(0)}, 1, Step(step)}, pinned});
   }
 
-  // The state that the log leads to without the events of deleted sweeps.
+  // The state after a replay of the log without the events of deleted sweeps.
   std::string StateWithoutErased() const {
     std::map<SweepId, EventSeq> deleted;
     for (const Event& event : log) {
@@ -50,7 +50,7 @@ class SharedStateOfSweeps : public BrainTest {
   }
 };
 
-TEST_F(SharedStateOfSweeps, EpochsLuckAndTheReservationStay) {
+TEST_F(SharedStateOfSweeps, EpochsRandomStateAndTheReservationStay) {
   Join("gpus", {.gpus = 3});
   const SweepId other = Create(Gangs(1));
   const SweepId gone = Create(Gangs(1, 2));
@@ -85,7 +85,7 @@ TEST_F(SharedStateOfSweeps, TheNumberOfTheNewestSweepIsNotUsedAgain) {
   EXPECT_EQ(Create(testing::ToySpec()), SweepId(gone.value + 1));
 }
 
-TEST_F(SharedStateOfSweeps, WhatWasForgottenBecauseOfThemStaysForgotten) {
+TEST_F(SharedStateOfSweeps, EarlierForgottenSweepsStayForgotten) {
   SweepSpec spec = testing::ToySpec();
   spec.stop.max_trials = 1;
   const auto run = [&](const std::string& key) {
@@ -99,7 +99,7 @@ TEST_F(SharedStateOfSweeps, WhatWasForgottenBecauseOfThemStaysForgotten) {
   const SweepId third = run("third");
   for (size_t i = 0; i < kReopenableSweeps; ++i) run("key " + std::to_string(i));
   ASSERT_FALSE(brain.state().ended.contains(third));
-  const SweepId again = run("second");  // its key has been forgotten
+  const SweepId again = run("second");  // the server has forgotten its key
   for (uint64_t gone = third.value + 1; gone < again.value; gone += 3) Delete(SweepId(gone));
   EXPECT_FALSE(brain.state().ended.contains(first));
   EXPECT_EQ(brain.state().by_key.at("second"), again);
@@ -120,7 +120,7 @@ TEST_F(SharedStateOfSweeps, ARepeatedCreationOfADeletedSweepCreatesNothing) {
   EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
 }
 
-TEST_F(SharedStateOfSweeps, AnotherIdentityOfTheLogStays) {
+TEST_F(SharedStateOfSweeps, ANewIdentityOfTheLogStays) {
   Join("gpus", {.gpus = 1});
   Do(IdentifyLog{LogIdentity(0), LogIdentity(7), ""});
   const SweepId gone = Create(Gangs(1));
@@ -130,7 +130,7 @@ TEST_F(SharedStateOfSweeps, AnotherIdentityOfTheLogStays) {
   EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
 }
 
-TEST_F(SharedStateOfSweeps, ChangesOfRecordsStayKnownAsFarBack) {
+TEST_F(SharedStateOfSweeps, ChangesOfRecordsStayKnown) {
   SweepSpec spec = testing::ToySpec();
   spec.stop.max_trials = 1;
   const auto run = [&] {
@@ -148,7 +148,7 @@ TEST_F(SharedStateOfSweeps, ChangesOfRecordsStayKnownAsFarBack) {
   for (int i = 0; i < 200; ++i) SetPinned(gone, 2, i % 2 == 0);
   Delete(gone);
   EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
-  // As without the deletion: a record that was read too long ago is out of date.
+  // An old record is outdated, as without the deletion.
   EXPECT_EQ(Refused(DeleteSweep{stays, seen}).code, ErrorCode::kConflict);
   Do(DeleteSweep{stays, seen_later});
 }

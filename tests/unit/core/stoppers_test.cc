@@ -2,57 +2,56 @@
 
 #include <limits>
 
+#include "tests/support/mentions.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
 namespace {
 
-using ::testing::HasSubstr;
-
 class Stoppers : public BrainTest {
  protected:
   static SweepSpec Spec(StopPolicy stop) {
     SweepSpec spec = testing::ToySpec();
-    spec.scheduler.name = "cloner";  // decides nothing about good trials
+    spec.scheduler.name = "cloner";  // stops no trial with a good score
     spec.max_step = Step(100);
     spec.stop = stop;
     return spec;
   }
 };
 
-TEST_F(Stoppers, AReachedTargetLetsEveryTrialLeaveAtItsNextReport) {
+TEST_F(Stoppers, AReachedTargetEndsEveryTrialAtItsNextReport) {
   Create(Spec({.targets = {0.9}}));
   const auto events = Report(0, 1, 0.95);
   ASSERT_NE(Find<SweepStopping>(events), nullptr);
   EXPECT_EQ(Find<SweepStopping>(events)->outcome, SweepState::kCompleted);
-  EXPECT_THAT(Find<SweepStopping>(events)->reason, HasSubstr("trial 0 reported score 0.95"));
+  EXPECT_THAT(Find<SweepStopping>(events)->reason, testing::Mentions("trial 0", "score 0.95"));
   for (const uint32_t number : {0, 1}) {
     Report(number, 2, 0.5, /*waits=*/true);
     EXPECT_EQ(StateOf(number), TrialState::kStopped);
     Finish(number);
   }
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
-  EXPECT_THAT(DescribeEnding().reason, HasSubstr("the target was reached"));
+  EXPECT_THAT(DescribeEnding().reason, testing::Mentions("score 0.95"));
 }
 
 TEST_F(Stoppers, TheReasonNamesTheFirstReportThatReachedTheTarget) {
   Create(Spec({.targets = {0.9}}));
   const Attempt& live = *trial(0).live;
-  for (const int64_t step : {1, 2, 3}) {  // in one batch: nothing follows in between
+  for (const int64_t step : {1, 2, 3}) {  // one batch, without consequences in between
     const attune::Report report{Step(step), {{"score", 0.9 + 0.01 * static_cast<double>(step)}}};
     ASSERT_TRUE(brain.Execute(RecordFact{live.epoch, TrialReported{live.id, report}}, Tick()).ok());
   }
   const auto events = brain.Advance(Tick());
-  EXPECT_THAT(Find<SweepStopping>(events)->reason, HasSubstr("reported score 0.91 at step 1"));
+  EXPECT_THAT(Find<SweepStopping>(events)->reason, testing::Mentions("score 0.91", "step 1"));
 }
 
-TEST_F(Stoppers, NotANumberReachesNoTarget) {
+TEST_F(Stoppers, NanReachesNoTarget) {
   Create(Spec({.targets = {0.9}}));
   EXPECT_EQ(Find<SweepStopping>(Report(0, 1, std::numeric_limits<double>::quiet_NaN())), nullptr);
   EXPECT_EQ(Find<SweepStopping>(Report(0, 2, std::numeric_limits<double>::infinity())), nullptr);
 }
 
-TEST_F(Stoppers, TheTimeOfASweepRunsOnlyWhileItIsNotPaused) {
+TEST_F(Stoppers, TheTimeOfASweepStopsWhileItIsPaused) {
   Create(Spec({.max_time = Seconds(60)}));
   Wait(20);
   Do(PauseSweep{id()});
@@ -62,10 +61,10 @@ TEST_F(Stoppers, TheTimeOfASweepRunsOnlyWhileItIsNotPaused) {
   Do(ResumeSweep{id()});
   EXPECT_NEAR(static_cast<double>(brain.Due(Time{now})->us - now), 40e6, 10);
   const auto events = Wait(40);
-  EXPECT_THAT(Find<SweepStopping>(events)->reason, HasSubstr("stop.max_time of 60 s is used up"));
+  EXPECT_THAT(Find<SweepStopping>(events)->reason, testing::Mentions("stop.max_time", "60 s"));
 }
 
-TEST_F(Stoppers, GpuHoursAreCountedWhileGangsHoldThem) {
+TEST_F(Stoppers, GpuHoursAreCountedWhileGangsHoldGpus) {
   SweepSpec spec = Spec({.max_gpu_hours = 1});
   spec.gang = {.workers = 2, .per_worker = {.cpus = 0, .gpus = 1}};
   Join("gpus", {.gpus = 2});
@@ -89,7 +88,7 @@ TEST_F(Stoppers, AShareOfAGpuCountsAsOne) {
   EXPECT_NEAR(static_cast<double>(brain.Due(Time{now})->us - now), 3600e6, 20);
 }
 
-TEST_F(Stoppers, ASweepEndsWhenItsTrialsBringNothingBetter) {
+TEST_F(Stoppers, ASweepEndsWhenItsTrialsStopImproving) {
   Create(Spec({.patience = 2}));
   Report(0, 1, 2);
   Finish(0);
@@ -100,7 +99,7 @@ TEST_F(Stoppers, ASweepEndsWhenItsTrialsBringNothingBetter) {
   EXPECT_FALSE(sweep().stopping_as);
   Report(3, 1, 1.5);
   const auto events = Finish(3);
-  EXPECT_THAT(Find<SweepStopping>(events)->reason, HasSubstr("the last 2 trials"));
+  EXPECT_THAT(Find<SweepStopping>(events)->reason, testing::Mentions("2 trials"));
 }
 
 TEST_F(Stoppers, ATrialThatDoesNotImproveStops) {
@@ -109,19 +108,19 @@ TEST_F(Stoppers, ATrialThatDoesNotImproveStops) {
   Report(0, 2, 1);
   const auto yielding = Report(0, 3, 1);
   ASSERT_NE(Find<TrialYielding>(yielding), nullptr);
-  EXPECT_EQ(trial(0).state, TrialState::kRunning) << "it does not wait at this step";
+  EXPECT_EQ(trial(0).state, TrialState::kRunning) << "this report does not wait";
   const auto events = Report(0, 4, 1, /*waits=*/true);
   EXPECT_EQ(Find<TrialDecided>(events)->verdict.reason.rule, "trial_patience");
-  EXPECT_THAT(Find<TrialEnded>(events)->reason, HasSubstr("has not improved for 2 reports"));
+  EXPECT_THAT(Find<TrialEnded>(events)->reason, testing::Mentions("2 reports"));
 }
 
-TEST_F(Stoppers, AWaitingReportIsStoppedAtOnce) {
+TEST_F(Stoppers, ATrialWithAWaitingReportStopsAtOnce) {
   Create(Spec({.trial_patience = 1}));
   Report(0, 3, 2);
   EXPECT_EQ(Find<TrialDecided>(Report(0, 4, 1))->verdict.kind, VerdictKind::kStop);
 }
 
-TEST_F(Stoppers, ALimitOfTheTrialGoesBeforeACloneOfAnother) {
+TEST_F(Stoppers, ALimitOfTheTrialHasPrecedenceOverACloneVerdict) {
   Create(Spec({.trial_patience = 1}));
   Save(0, 4);
   Report(0, 4, 5);
@@ -129,7 +128,7 @@ TEST_F(Stoppers, ALimitOfTheTrialGoesBeforeACloneOfAnother) {
   EXPECT_EQ(Find<TrialDecided>(Report(1, 4, 0.1))->verdict.kind, VerdictKind::kStop);
 }
 
-TEST_F(Stoppers, TheTrainingTimeOfATrialGoesOnOverItsAttempts) {
+TEST_F(Stoppers, TheTrainingTimeOfATrialAddsUpOverItsAttempts) {
   Create(Spec({.max_trial_time = Seconds(10)}));
   Tell(0, TrialReported{.report = {Step(1), {{"score", 2.0}}, Seconds(6)}});
   Fail(0);
@@ -137,10 +136,10 @@ TEST_F(Stoppers, TheTrainingTimeOfATrialGoesOnOverItsAttempts) {
   EXPECT_FALSE(trial(0).yield_verdict);
   Tell(0, TrialReported{.report = {Step(3), {{"score", 2.0}}, Seconds(4)}});
   ASSERT_TRUE(trial(0).yield_verdict);
-  EXPECT_THAT(trial(0).yield_verdict->reason.text, HasSubstr("it has trained for 10 s"));
+  EXPECT_THAT(trial(0).yield_verdict->reason.text, testing::Mentions("10 s"));
 }
 
-TEST_F(Stoppers, ATrialThatAPersonAskedForIsSparedByTheSweepsLimits) {
+TEST_F(Stoppers, ATrialRequestedByAUserIsExemptFromTheSweepsLimits) {
   Create(Spec({.targets = {0.9}}));
   Do(EnqueueTrial{.sweep = id(), .config = {{"x", int64_t{5}}}});
   Finish(0);

@@ -1,12 +1,12 @@
 #include <limits>
 
 #include "base/result.h"
+#include "tests/support/mentions.h"
 #include "tests/unit/core/brain_harness.h"
 
 namespace attune {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
@@ -31,10 +31,10 @@ TEST_F(SweepStates, ATrialPausesWithItsSweepAtTheFirstReportThatWaits) {
   EXPECT_EQ(Find<TrialDecided>(events)->verdict.kind, VerdictKind::kPause);
   EXPECT_EQ(trial(0).state, TrialState::kPaused);
   EXPECT_EQ(Find<AttemptEnded>(Finish(0))->outcome, Outcome::kPaused);
-  EXPECT_EQ(brain.Waiting(trial(0)), "its sweep is paused");
+  EXPECT_THAT(brain.Waiting(trial(0)), testing::Mentions("paused"));
 }
 
-TEST_F(SweepStates, AResumedSweepGoesOnFromTheCheckpointsOfThePause) {
+TEST_F(SweepStates, AResumedSweepContinuesFromTheCheckpointsOfThePause) {
   Create(testing::ToySpec());
   Do(PauseSweep{id()});
   Save(0, 1);
@@ -47,7 +47,7 @@ TEST_F(SweepStates, AResumedSweepGoesOnFromTheCheckpointsOfThePause) {
   EXPECT_FALSE(trial(1).yield_verdict);
 }
 
-TEST_F(SweepStates, AResumeOvertakesATrialThatIsStillLeaving) {
+TEST_F(SweepStates, AResumeLetsALeavingTrialContinue) {
   Create(testing::ToySpec());
   Do(PauseSweep{id()});
   Report(0, 1, 0.9, true);
@@ -57,7 +57,7 @@ TEST_F(SweepStates, AResumeOvertakesATrialThatIsStillLeaving) {
   EXPECT_EQ(trial(0).attempts, 2u);
 }
 
-TEST_F(SweepStates, ATrialThatAResumeOvertookEndsWithASweepThatIsStoppedBeforeItHasLeft) {
+TEST_F(SweepStates, AStopEndsATrialThatWasResumedWhileItWasLeaving) {
   Create(testing::ToySpec());
   Do(PauseSweep{id()});
   Report(0, 1, 0.9, true);
@@ -74,7 +74,7 @@ TEST_F(SweepStates, ARungIsJudgedEvenWhileTheSweepIsPausing) {
   EXPECT_EQ(trial(0).state, TrialState::kStopped);
 }
 
-TEST_F(SweepStates, ATrialThatTheSchedulerPausedStaysPausedWhenTheSweepIsResumed) {
+TEST_F(SweepStates, AResumeOfTheSweepKeepsTrialsThatTheSchedulerPaused) {
   SweepSpec spec = testing::ToySpec();
   Create(spec);
   Do(PauseSweep{id()});
@@ -82,7 +82,7 @@ TEST_F(SweepStates, ATrialThatTheSchedulerPausedStaysPausedWhenTheSweepIsResumed
   EXPECT_FALSE(trial(0).paused_with_sweep);
 }
 
-TEST_F(SweepStates, ARankThatWaitsAtAStepItReportedBeforeGetsItsAnswer) {
+TEST_F(SweepStates, AWaitAtARepeatedStepIsAnswered) {
   Create(testing::ToySpec());
   Report(0, 3, 0.9);
   Fail(0);
@@ -93,13 +93,13 @@ TEST_F(SweepStates, ARankThatWaitsAtAStepItReportedBeforeGetsItsAnswer) {
   EXPECT_THAT(Report(0, 1, 0.9, true), IsEmpty());
 }
 
-TEST_F(SweepStates, MoreTrialsForARunningSweep) {
+TEST_F(SweepStates, ARunningSweepCanGetMoreTrials) {
   Create(testing::ToySpec());
   Do(ExtendSweep{.sweep = id(), .max_trials = 9});
   EXPECT_EQ(sweep().spec.stop.max_trials, 9);
 }
 
-TEST_F(SweepStates, AnExtensionKeepsWhatAlgorithmsHaveLearned) {
+TEST_F(SweepStates, AnExtensionKeepsTheStateOfAlgorithms) {
   SweepSpec spec = testing::ToySpec();
   spec.max_concurrent_trials = 1;
   Create(spec);
@@ -111,7 +111,7 @@ TEST_F(SweepStates, AnExtensionKeepsWhatAlgorithmsHaveLearned) {
   EXPECT_EQ(trial(0).attempts, 2u);
 }
 
-TEST_F(SweepStates, ATrialThatWaitsAtTheOldLastStepGoesOnToTheNewOne) {
+TEST_F(SweepStates, ATrialThatWaitsAtTheOldLastStepContinuesToTheNewOne) {
   Create(testing::ToySpec());
   Report(0, 5, 0.9);
   Do(ExtendSweep{.sweep = id(), .max_step = Step(12)});
@@ -120,7 +120,7 @@ TEST_F(SweepStates, ATrialThatWaitsAtTheOldLastStepGoesOnToTheNewOne) {
   EXPECT_EQ(Find<TrialDecided>(events)->milestone, Step(8));
 }
 
-TEST_F(SweepStates, ASweepThatHasEndedRunsAgainWithMoreTrials) {
+TEST_F(SweepStates, AnEndedSweepRunsAgainWithMoreTrials) {
   SweepSpec spec = testing::ToySpec();
   spec.stop.max_trials = 1;
   Create(spec);
@@ -157,7 +157,7 @@ TEST_F(SweepStates, OneFiniteReportIsEnough) {
   EXPECT_EQ(StateOf(id()), SweepState::kCompleted);
 }
 
-TEST_F(SweepStates, ASweepWithoutAProgramHasNoBudgetOfGpus) {
+TEST_F(SweepStates, ASweepWithoutAProgramHasNoGpuBudget) {
   SweepSpec spec = testing::ToySpec();
   spec.program = {};
   Create(spec);
@@ -170,12 +170,12 @@ TEST_F(SweepStates, AnExtensionThatCouldStartNothingIsRefused) {
   Create(spec);
   Finish(0);
   EXPECT_THAT(Refused(ExtendSweep{.sweep = id(), .max_step = Step(12)}).message,
-              HasSubstr("max_trials: the sweep has had its 1 trials"));
+              testing::Mentions("max_trials: ", "1 trial"));
   EXPECT_THAT(Refused(ExtendSweep{.sweep = id(), .max_trials = 2, .max_step = Step(3)}).message,
-              HasSubstr("max_step: 3 is not beyond the present 6"));
+              testing::Mentions("max_step: ", "3", "6"));
 }
 
-TEST_F(SweepStates, ASweepThatEndedTooLongAgoCannotBeOpened) {
+TEST_F(SweepStates, ASweepThatEndedTooLongAgoCannotBeReopened) {
   SweepSpec spec = testing::ToySpec();
   spec.stop.max_trials = 1;
   const SweepId first = Create(spec);
@@ -184,8 +184,7 @@ TEST_F(SweepStates, ASweepThatEndedTooLongAgoCannotBeOpened) {
     Create(spec);
     Finish(0);
   }
-  EXPECT_THAT(Refused(ExtendSweep{.sweep = first, .max_trials = 2}).message,
-              HasSubstr("ended too long ago"));
+  EXPECT_EQ(Refused(ExtendSweep{.sweep = first, .max_trials = 2}).code, ErrorCode::kConflict);
   EXPECT_TRUE(brain.Execute(ExtendSweep{.sweep = id(), .max_trials = 2}, Tick()).ok());
 }
 
@@ -209,13 +208,13 @@ TEST_F(SweepStates, StoppingAPausedSweepEndsIt) {
   EXPECT_EQ(StateOf(id()), SweepState::kStopped);
 }
 
-TEST_F(SweepStates, WhatEndsCannotBePaused) {
+TEST_F(SweepStates, AStoppingSweepCannotBePaused) {
   Create(testing::ToySpec());
   Do(StopSweep{id()});
   EXPECT_EQ(Refused(PauseSweep{id()}).code, ErrorCode::kConflict);
 }
 
-TEST_F(SweepStates, TrialsThatNobodyPromotedEndBeforeTheirSweep) {
+TEST_F(SweepStates, UnpromotedTrialsEndBeforeTheirSweep) {
   SweepSpec spec = testing::ToySpec();
   spec.max_concurrent_trials = 1;
   spec.stop.max_trials = 1;

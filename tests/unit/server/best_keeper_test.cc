@@ -9,7 +9,7 @@ namespace {
 
 constexpr SweepId kSweep{1};
 
-// A sweep whose best report is that of trial 3 at step 7.
+// The best report of the sweep is from trial 3 at step 7.
 std::optional<SweepId> After(uint32_t trial, int64_t step) {
   const Algorithms algorithms;
   State state(algorithms);

@@ -59,7 +59,7 @@ TEST_F(MaskedLogTest, PartsFromTheEndAreMasked) {
   }
 }
 
-TEST_F(MaskedLogTest, BeyondTheEndIsNothing) {
+TEST_F(MaskedLogTest, ReadsNothingBeyondTheEnd) {
   EXPECT_EQ(Read(1000, 10).data, "");
   EXPECT_EQ(Read(1000, 10).offset, log_.size());
 }
@@ -88,7 +88,7 @@ Backend::LogSlice ReadWithGap(const std::string& log, const LogRange& range) {
           .gap_end = 60};
 }
 
-TEST_F(MaskedLogTest, AReaderGetsAcrossTheGapOfALogThatReachedItsLimit) {
+TEST_F(MaskedLogTest, ReadsAcrossTheGapOfALogThatReachedItsLimit) {
   const std::string log = "the beginning s3cr3t" + std::string(40, '\0') + "of-mine the end of it";
   std::string text;
   for (int64_t at = 0; at < std::ssize(log);) {

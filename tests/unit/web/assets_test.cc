@@ -12,7 +12,7 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::StartsWith;
 
-TEST(WebAssets, HoldThePageItself) {
+TEST(WebAssets, ContainTheMainPage) {
   const auto assets = WebAssets();
   const auto index = std::ranges::find(assets, "/index.html", &WebAsset::path);
   ASSERT_NE(index, assets.end());
@@ -20,11 +20,11 @@ TEST(WebAssets, HoldThePageItself) {
   EXPECT_FALSE(index->body.empty());
 }
 
-TEST(WebAssets, AreSortedByPathSoThatTheyCanBeSearched) {
+TEST(WebAssets, AreSortedByPath) {
   EXPECT_TRUE(std::ranges::is_sorted(WebAssets(), {}, &WebAsset::path));
 }
 
-TEST(WebAssets, HaveQuotedEtagsAndSayTruthfullyWhetherTheyAreCompressed) {
+TEST(WebAssets, HaveQuotedEtagsAndDeclareTheirCompression) {
   constexpr std::string_view kGzipMagic = "\x1f\x8b";
   for (const WebAsset& asset : WebAssets()) {
     SCOPED_TRACE(asset.path);

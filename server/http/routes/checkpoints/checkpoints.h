@@ -16,7 +16,7 @@ inline constexpr int64_t kContentDefaultBytes = 1 << 20;
 // Handles requests for checkpoints: reads, contents, pins and drops. Any thread.
 class Checkpoints {
  public:
-  // All outlive the object.
+  // All arguments must outlive the object.
   Checkpoints(Backend& backend, Reader& reader, const Answers& answers)
       : backend_(backend), reader_(reader), answers_(answers) {}
 

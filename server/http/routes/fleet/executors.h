@@ -11,7 +11,7 @@ namespace attune::server {
 // Handles requests for executors and for the gangs that find no free slots. Any thread.
 class Executors {
  public:
-  // The backend outlives the object.
+  // The backend must outlive the object.
   explicit Executors(Backend& backend) : backend_(backend) {}
 
   Response List(const Request& request, const Target& target);

@@ -12,7 +12,7 @@ namespace attune::server {
 // Begins events streams and limits their number. The transport writes them. Any thread.
 class Events {
  public:
-  // The reader outlives the object.
+  // The reader must outlive the object.
   Events(Reader& reader, int streams_max) : reader_(reader), streams_max_(streams_max) {}
 
   Response Stream(const Request& request, const Target& target);

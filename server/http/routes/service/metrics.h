@@ -10,7 +10,7 @@ namespace attune::server {
 // The server's metrics in Prometheus' text format.
 class MetricsPage {
  public:
-  // All outlive the object.
+  // All arguments must outlive the object.
   MetricsPage(Backend& backend, Reader& reader, const std::string& version)
       : backend_(backend), reader_(reader), version_(version) {}
 

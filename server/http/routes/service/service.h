@@ -11,7 +11,7 @@ namespace attune::server {
 // Answers health checks and the version. Any thread.
 class Service {
  public:
-  // Both outlive the object.
+  // Both arguments must outlive the object.
   Service(Backend& backend, const std::string& version) : backend_(backend), version_(version) {}
 
   Response Live(const Request& request, const Target& target);

@@ -18,7 +18,7 @@ inline constexpr int64_t kReplayReportsMax = 2'000'000;  // reports of the sweep
 // time, because each occupies a processor: about 0.1 s for 1,000 trials with 3,500 reports.
 class Replays {
  public:
-  // Both outlive the object.
+  // Both arguments must outlive the object.
   Replays(Reader& reader, const Algorithms& algorithms)
       : reader_(reader), algorithms_(algorithms) {}
 

@@ -23,7 +23,7 @@ inline constexpr int kSweepsPageDefault = 100;
 // Handles requests for sweeps: creation, reads and control. Any thread.
 class Sweeps {
  public:
-  // All outlive the object.
+  // All arguments must outlive the object.
   Sweeps(Backend& backend, Reader& reader, const Answers& answers, const Algorithms& algorithms)
       : backend_(backend), reader_(reader), answers_(answers), algorithms_(algorithms) {}
 

@@ -90,7 +90,7 @@ std::optional<AskTell::Reply> ReplyFrom(const TellBody& tell, std::span<const Ev
 }
 
 // Whether the trial continues, so that its client keeps it.
-bool Continues(const TellBody& tell, const AskTell::Reply& reply) {
+bool TrialContinues(const TellBody& tell, const AskTell::Reply& reply) {
   return tell.running || (tell.report && reply && reply->verdict == Name(VerdictKind::kContinue));
 }
 
@@ -287,7 +287,7 @@ Response AskTell::Tell(const Request& request, const Target& target) {
   if (tell.next_lease) asked = Asked{{target.sweep(), *key, *tell.next_lease, attempt}};
   Result<Reply> reply = ReplyTo(target.trial, attempt, tell, asked, request.actor);
   if (!reply.ok()) return Problem(reply.error());
-  if (asked && !Continues(tell, *reply)) {
+  if (asked && !TrialContinues(tell, *reply)) {
     const Next next = AnswerAsk(*asked, request.patient);
     if (!next.ok()) return Problem(next.error());
     if (!*next) return Response{.postponed = true};
@@ -310,7 +310,7 @@ Result<AskTell::Reply> AskTell::ReplyTo(const TrialId& trial, const std::optiona
     if (auto reply = ReplyFrom(tell, *led_to.front())) return *std::move(reply);
   }
   Result<Reply> before = FindEarlierReply(trial, tell);
-  if (before.ok() && asked && !Continues(tell, *before)) Submit(*asked, actor);
+  if (before.ok() && asked && !TrialContinues(tell, *before)) Submit(*asked, actor);
   return before;
 }
 

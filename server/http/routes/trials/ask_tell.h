@@ -28,7 +28,7 @@ class AskTell {
  public:
   static constexpr size_t kOffersCached = 4'096;
 
-  // Both outlive the object.
+  // Both arguments must outlive the object.
   AskTell(Backend& backend, Reader& reader) : backend_(backend), reader_(reader) {}
 
   Response Ask(const Request& request, const Target& target);

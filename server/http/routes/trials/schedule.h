@@ -58,7 +58,7 @@ class Lineages {
 // request at a time reads the sweep's events; others wait here and do not block the database.
 class Schedules {
  public:
-  // The reader outlives the object.
+  // The reader must outlive the object.
   explicit Schedules(Reader& reader) : reader_(reader) {}
   Response Get(const Request& request, const Target& target);
 

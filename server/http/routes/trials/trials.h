@@ -17,7 +17,7 @@ inline constexpr int64_t kLogSliceMaxBytes = 1 << 20;
 // Handles requests for trials: reads and control. Any thread.
 class Trials {
  public:
-  // All outlive the object.
+  // All arguments must outlive the object.
   Trials(Backend& backend, Reader& reader, const Answers& answers)
       : backend_(backend), reader_(reader), answers_(answers) {}
 

@@ -16,7 +16,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 
 // Known answers published with the Random123 library of the paper's authors.
-TEST(Philox, GivesThePublishedAnswers) {
+TEST(Philox, MatchesThePublishedVectors) {
   EXPECT_THAT(Philox({0, 0, 0, 0}, {0, 0}),
               ElementsAre(0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8));
   EXPECT_THAT(Philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
@@ -26,7 +26,7 @@ TEST(Philox, GivesThePublishedAnswers) {
 }
 
 // Golden numbers: a change here changes every sweep that a user repeats with its seed.
-TEST(RandomStream, DrawsNeverChangeBetweenReleases) {
+TEST(RandomStream, DrawsStayTheSameInEveryRelease) {
   RandomStream bits(7, TrialNumber(3), "random/lr");
   EXPECT_EQ(bits.Bits(), 0x2082bd06ab0c17e8u);
   EXPECT_EQ(bits.Bits(), 0x9b406efbfda3bedcu);
@@ -48,7 +48,7 @@ std::vector<uint64_t> Draws(uint64_t seed, uint32_t trial, std::string_view purp
   return draws;
 }
 
-TEST(RandomStream, DependsOnSeedTrialAndPurposeOnly) {
+TEST(RandomStream, DependsOnlyOnSeedTrialAndPurpose) {
   EXPECT_EQ(Draws(1, 2, "a"), Draws(1, 2, "a"));
   EXPECT_NE(Draws(1, 2, "a"), Draws(2, 2, "a"));
   EXPECT_NE(Draws(1, 2, "a"), Draws(1, 3, "a"));
@@ -73,7 +73,7 @@ TEST(RandomStream, UniformNeverRoundsUpToTheEnd) {
   for (int i = 0; i < 100; ++i) ASSERT_EQ(stream.Uniform(1.0, high), 1.0);
 }
 
-TEST(RandomStream, AnEmptyIntervalGivesItsOnlyNumber) {
+TEST(RandomStream, AnEmptyIntervalReturnsItsBound) {
   RandomStream stream(1, TrialNumber(0), "test");
   EXPECT_EQ(stream.Uniform(0.25, 0.25), 0.25);
   EXPECT_EQ(stream.Integer(5, 5), 5);

@@ -27,7 +27,7 @@ std::vector<uint32_t> Trials(const Front& front) {
   return trials;
 }
 
-TEST(Front, KeepsWhatNoOtherDominates) {
+TEST(Front, KeepsReportsThatAreNotDominated) {
   Front front;
   EXPECT_TRUE(AddToFront(kBoth, Report(0, {0.8, 20}), front).joined);
   EXPECT_TRUE(AddToFront(kBoth, Report(1, {0.9, 30}), front).joined);
@@ -40,14 +40,14 @@ TEST(Front, KeepsWhatNoOtherDominates) {
   EXPECT_THAT(Trials(front), ElementsAre(1, 4));
 }
 
-TEST(Front, OfEqualReportsTheFirstStays) {
+TEST(Front, KeepsTheFirstOfEqualReports) {
   Front front;
   AddToFront(kBoth, Report(5, {0.8, 20}), front);
   EXPECT_FALSE(AddToFront(kBoth, Report(1, {0.8, 20}), front).joined);
   EXPECT_THAT(Trials(front), ElementsAre(5));
 }
 
-TEST(Front, OfOneObjectiveIsTheBestReport) {
+TEST(Front, WithOneObjectiveIsTheBestReport) {
   const std::vector<Objective> one = {Minimise("loss")};
   Front front;
   for (uint32_t trial = 0; trial < 5; ++trial)
@@ -69,7 +69,7 @@ TEST(Front, IsBoundedAndKeepsTheBestInEachObjective) {
   EXPECT_EQ(First(kBoth, front)->trial, TrialNumber(3 * kMaxFront - 1));
 }
 
-TEST(Front, AFullOneIsTheSameForTheSameReports) {
+TEST(Front, AFullFrontIsDeterministic) {
   const auto fill = [] {
     Front front;
     for (uint32_t trial = 0; trial < 2 * kMaxFront; ++trial) {

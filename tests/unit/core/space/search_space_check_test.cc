@@ -1,11 +1,13 @@
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/space/search_space.h"
+#include "tests/support/golden.h"
 
 namespace attune {
 namespace {
@@ -18,16 +20,36 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 Value Text(const char* text) { return std::string(text); }
 
-// "lr.max: 0.001 is below min 0.1"
-std::vector<std::string> Faults(const std::vector<Parameter>& parameters) {
-  std::vector<std::string> lines;
-  for (const SpaceFault& fault : SearchSpace::Check(parameters)) {
-    lines.push_back(fault.parameter + "." + fault.key + ": " + fault.message);
+// Tests assert on the places of faults. Their messages are compared with one golden file a test.
+class SearchSpaceCheck : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    const char* test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    if (!messages_.empty())
+      testing::ExpectGolden(std::string("core/space/check/") + test, messages_);
   }
-  return lines;
-}
 
-TEST(SearchSpaceCheck, ASoundSpaceHasNoFault) {
+  // The places of all faults: "lr.max".
+  std::vector<std::string> Faults(const std::vector<Parameter>& parameters) {
+    std::vector<std::string> places;
+    for (const SpaceFault& fault : SearchSpace::Check(parameters)) {
+      places.push_back(fault.parameter + "." + fault.key);
+      messages_ += places.back() + ": " + fault.message + "\n";
+    }
+    return places;
+  }
+
+  // The faults of a parameter `c` with this condition on its parent `p`.
+  std::vector<std::string> FaultsOfCondition(Domain parent, Condition condition) {
+    condition.parent = "p";
+    return Faults({{"p", std::move(parent)}, {"c", ConstantDomain{true}, {condition}}});
+  }
+
+ private:
+  std::string messages_;
+};
+
+TEST_F(SearchSpaceCheck, AValidSpaceHasNoFault) {
   EXPECT_THAT(Faults({{"lr", FloatDomain{.min = 1e-5, .max = 0.1, .scale = Scale::kLog}},
                       {"dropout", FloatDomain{.min = 0, .max = 0.5, .step = 0.1}},
                       {"layers", IntDomain{.min = 2, .max = 8}},
@@ -39,128 +61,105 @@ TEST(SearchSpaceCheck, ASoundSpaceHasNoFault) {
               IsEmpty());
 }
 
-TEST(SearchSpaceCheck, AnEmptySpaceIsOneConfiguration) { EXPECT_THAT(Faults({}), IsEmpty()); }
+TEST_F(SearchSpaceCheck, AnEmptySpaceIsOneConfiguration) { EXPECT_THAT(Faults({}), IsEmpty()); }
 
-TEST(SearchSpaceCheck, EveryFaultIsToldAtOnce) {
+TEST_F(SearchSpaceCheck, AllFaultsAreReportedTogether) {
   EXPECT_THAT(Faults({{"lr", FloatDomain{.min = 0.1, .max = 0.001}},
                       {"decay", FloatDomain{.min = 0, .max = 1, .scale = Scale::kLog}},
                       {"width", IntDomain{.min = 8, .max = 4, .step = 0}},
                       {"optimizer", CategoricalDomain{}}}),
-              ElementsAre("lr.max: 0.001 is below min 0.1",
-                          "decay.min: log scale needs min > 0; raise min or use scale: linear",
-                          "width.max: 4 is below min 8", "width.step: must be 1 or more",
-                          "optimizer.values: is empty; list at least one value"));
+              ElementsAre("lr.max", "decay.min", "width.max", "width.step", "optimizer.values"));
 }
 
-TEST(SearchSpaceCheck, AParameterMayNameAParentOnce) {
+TEST_F(SearchSpaceCheck, AParameterMayNameAParentOnce) {
   EXPECT_THAT(Faults({{"layers", IntDomain{.min = 2, .max = 8}},
                       {"skip",
                        FloatDomain{.min = 0, .max = 1},
                        {{.parent = "layers", .at_least = 4}, {.parent = "layers", .at_most = 6}}}}),
-              ElementsAre("skip.when: names 'layers' twice; join the two"));
+              ElementsAre("skip.when"));
 }
 
-TEST(SearchSpaceCheck, BoundsMustBeFinite) {
+TEST_F(SearchSpaceCheck, BoundsMustBeFinite) {
   EXPECT_THAT(Faults({{"lr", FloatDomain{.min = -kInf, .max = kInf}}}),
-              ElementsAre("lr.min: must be a finite number", "lr.max: must be a finite number"));
-  EXPECT_THAT(
-      Faults({{"lr", FloatDomain{.min = -1.7e308, .max = 1.7e308}}}),
-      ElementsAre("lr.max: the range is wider than a number can say; bring max and min together"));
+              ElementsAre("lr.min", "lr.max"));
+  EXPECT_THAT(Faults({{"lr", FloatDomain{.min = -1.7e308, .max = 1.7e308}}}),
+              ElementsAre("lr.max"));
 }
 
-TEST(SearchSpaceCheck, StepsOfARealRangeMustBePositiveAndTellApart) {
-  EXPECT_THAT(Faults({{"lr", FloatDomain{.min = 0, .max = 1, .step = 0}}}),
-              ElementsAre("lr.step: must be above 0; raise it or leave it out"));
+TEST_F(SearchSpaceCheck, StepsOfARealRangeMustBePositiveAndDistinct) {
+  EXPECT_THAT(Faults({{"lr", FloatDomain{.min = 0, .max = 1, .step = 0}}}), ElementsAre("lr.step"));
   EXPECT_THAT(Faults({{"lr", FloatDomain{.min = 0, .max = 1, .step = 0x1p-53}}}), IsEmpty());
-  EXPECT_THAT(
-      Faults({{"lr", FloatDomain{.min = 0, .max = 1, .step = 0x1p-54}}}),
-      ElementsAre("lr.step: is too small to tell its steps apart; raise it or leave it out"));
+  EXPECT_THAT(Faults({{"lr", FloatDomain{.min = 0, .max = 1, .step = 0x1p-54}}}),
+              ElementsAre("lr.step"));
 }
 
-TEST(SearchSpaceCheck, AnIntegerRangeIsNarrowerThanTheType) {
+TEST_F(SearchSpaceCheck, AnIntegerRangeMustNotOverflow) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   EXPECT_THAT(Faults({{"n", IntDomain{.min = 0, .max = kMax - 1}}}), IsEmpty());
-  EXPECT_THAT(
-      Faults({{"n", IntDomain{.min = -1, .max = kMax - 1}}}),
-      ElementsAre("n.max: the range is wider than an integer can say; bring max and min together"));
+  EXPECT_THAT(Faults({{"n", IntDomain{.min = -1, .max = kMax - 1}}}), ElementsAre("n.max"));
 }
 
-TEST(SearchSpaceCheck, ValuesAreListedOnce) {
+TEST_F(SearchSpaceCheck, DuplicateValuesAreRefused) {
   EXPECT_THAT(Faults({{"n", CategoricalDomain{{int64_t{1}, Text("1"), 1.0, true}}}}),
-              ElementsAre("n.values: '1.0' is listed twice; remove one"));
+              ElementsAre("n.values"));
 }
 
-TEST(SearchSpaceCheck, ListedNumbersAreFinite) {
-  EXPECT_THAT(
-      Faults({{"a", CategoricalDomain{{0.5, kInf}}}, {"b", ConstantDomain{-kInf}}}),
-      ElementsAre("a.values: inf is not a finite number", "b.value: -inf is not a finite number"));
+TEST_F(SearchSpaceCheck, ListedNumbersMustBeFinite) {
+  EXPECT_THAT(Faults({{"a", CategoricalDomain{{0.5, kInf}}}, {"b", ConstantDomain{-kInf}}}),
+              ElementsAre("a.values", "b.value"));
 }
 
-TEST(SearchSpaceCheck, NamesAreThereOnce) {
+TEST_F(SearchSpaceCheck, DuplicateNamesAreRefused) {
   EXPECT_THAT(Faults({{"lr", ConstantDomain{0.1}}, {"lr", ConstantDomain{0.2}}, {"", {}}}),
-              UnorderedElementsAre("lr.: is defined twice; rename or remove one",
-                                   ".: a parameter needs a name"));
+              UnorderedElementsAre("lr.", "."));
 }
 
-std::vector<std::string> FaultsOfCondition(Domain parent, Condition condition) {
-  condition.parent = "p";
-  return Faults({{"p", std::move(parent)}, {"c", ConstantDomain{true}, {condition}}});
-}
-
-TEST(SearchSpaceCheck, AConditionNamesAParameter) {
+TEST_F(SearchSpaceCheck, AConditionMustNameAParameter) {
   EXPECT_THAT(Faults({{"optimizer", ConstantDomain{Text("sgd")}},
                       {"momentum", ConstantDomain{0.9}, {{"optimiser", {Text("sgd")}}}}}),
-              ElementsAre("momentum.when: 'optimiser' is no parameter; there are: optimizer, "
-                          "momentum"));
+              ElementsAre("momentum.when"));
 }
 
-TEST(SearchSpaceCheck, AConditionHasOneForm) {
-  EXPECT_THAT(FaultsOfCondition(IntDomain{.min = 0, .max = 9}, {}),
-              ElementsAre("c.when: says nothing of 'p'; give values or gte / lte"));
+TEST_F(SearchSpaceCheck, AConditionMustHaveOneForm) {
+  EXPECT_THAT(FaultsOfCondition(IntDomain{.min = 0, .max = 9}, {}), ElementsAre("c.when"));
   EXPECT_THAT(
       FaultsOfCondition(IntDomain{.min = 0, .max = 9}, {.any_of = {int64_t{1}}, .at_least = 1}),
-      ElementsAre("c.when: says both values and bounds of 'p'; give values or gte / lte"));
+      ElementsAre("c.when"));
 }
 
-TEST(SearchSpaceCheck, AWantedValueIsOneTheParentCanHave) {
+TEST_F(SearchSpaceCheck, AConditionMustNameAValueOfItsParent) {
   const Domain choice = CategoricalDomain{{Text("sgd"), Text("adamw")}};
   EXPECT_THAT(FaultsOfCondition(choice, {.any_of = {Text("sgd")}}), IsEmpty());
   EXPECT_THAT(FaultsOfCondition(choice, {.any_of = {Text("sgd"), Text("adam")}}),
-              ElementsAre("c.when: can never hold: p: 'adam' is not one of its values: sgd, "
-                          "adamw"));
+              ElementsAre("c.when"));
   const Domain ints = IntDomain{.min = 0, .max = 9};
   EXPECT_THAT(FaultsOfCondition(ints, {.any_of = {4.0}}), IsEmpty());
-  EXPECT_THAT(FaultsOfCondition(ints, {.any_of = {int64_t{10}}}),
-              ElementsAre("c.when: can never hold: p: 10 is above max 9"));
+  EXPECT_THAT(FaultsOfCondition(ints, {.any_of = {int64_t{10}}}), ElementsAre("c.when"));
 }
 
-TEST(SearchSpaceCheck, BoundsLeaveTheParentAValue) {
+TEST_F(SearchSpaceCheck, BoundsMustAllowAValueOfTheParent) {
   const Domain width = IntDomain{.min = 8, .max = 64, .step = 8};
   EXPECT_THAT(FaultsOfCondition(width, {.at_least = 64}), IsEmpty());
   EXPECT_THAT(FaultsOfCondition(width, {.at_least = 9, .at_most = 16}), IsEmpty());
-  EXPECT_THAT(FaultsOfCondition(width, {.at_least = 9, .at_most = 15}),
-              ElementsAre("c.when: can never hold: p has no value at or above 9.0 and at or below "
-                          "15.0"));
-  EXPECT_THAT(FaultsOfCondition(width, {.at_least = 65}),
-              ElementsAre("c.when: can never hold: p has no value at or above 65.0"));
+  EXPECT_THAT(FaultsOfCondition(width, {.at_least = 9, .at_most = 15}), ElementsAre("c.when"));
+  EXPECT_THAT(FaultsOfCondition(width, {.at_least = 65}), ElementsAre("c.when"));
   EXPECT_THAT(FaultsOfCondition(FloatDomain{.min = 0, .max = 1}, {.at_most = -0.1}),
-              ElementsAre("c.when: can never hold: p has no value at or below -0.1"));
+              ElementsAre("c.when"));
   EXPECT_THAT(FaultsOfCondition(CategoricalDomain{{Text("a"), int64_t{3}}}, {.at_least = 3}),
               IsEmpty());
   EXPECT_THAT(FaultsOfCondition(CategoricalDomain{{Text("a")}}, {.at_least = 3}),
-              ElementsAre("c.when: can never hold: p has no value at or above 3.0"));
+              ElementsAre("c.when"));
 }
 
-TEST(SearchSpaceCheck, ConditionsDoNotRunInACircle) {
+TEST_F(SearchSpaceCheck, ACycleOfConditionsIsRefused) {
   EXPECT_THAT(Faults({{"a", ConstantDomain{true}, {{"b", {true}}}},
                       {"b", ConstantDomain{true}, {{"c", {true}}}},
                       {"c", ConstantDomain{true}, {{"b", {true}}}}}),
-              ElementsAre("b.when: runs in a circle: b → c → b"));
-  EXPECT_THAT(Faults({{"a", ConstantDomain{true}, {{"a", {true}}}}}),
-              ElementsAre("a.when: runs in a circle: a → a"));
+              ElementsAre("b.when"));
+  EXPECT_THAT(Faults({{"a", ConstantDomain{true}, {{"a", {true}}}}}), ElementsAre("a.when"));
 }
 
-TEST(SearchSpaceCheck, ALongChainOfConditionsIsNoCircleAndNeedsNoDeepStack) {
+TEST_F(SearchSpaceCheck, ALongChainOfConditionsIsNotACycle) {
   constexpr int kLength = 20'000;
   std::vector<Parameter> chain;
   for (int i = 0; i < kLength; ++i) {
@@ -172,20 +171,20 @@ TEST(SearchSpaceCheck, ALongChainOfConditionsIsNoCircleAndNeedsNoDeepStack) {
   EXPECT_EQ(SearchSpace(chain).order().front(), kLength - 1);
 }
 
-TEST(SearchSpaceCheck, OfManyFaultsOnlyTheNumberIsKept) {
+TEST_F(SearchSpaceCheck, ManyFaultsAreOnlyCounted) {
   constexpr size_t kFaults = 1000;
   const std::vector<Value> values(kFaults + 1, Text("a"));
   const auto faults = SearchSpace::Check({{"p", CategoricalDomain{values}, {}}});
   ASSERT_EQ(faults.size(), kFaults);
-  EXPECT_EQ(faults[SearchSpace::kDetailedFaults - 1].message, "'a' is listed twice; remove one");
+  EXPECT_NE(faults[SearchSpace::kDetailedFaults - 1].message, "");
   EXPECT_EQ(faults[SearchSpace::kDetailedFaults].message, "");
 }
 
-TEST(SearchSpaceCheck, OnlyEqualSettingsAreListedTwice) {
+TEST_F(SearchSpaceCheck, ValuesThatDifferAreNotDuplicates) {
   EXPECT_THAT(Faults({{"p", CategoricalDomain{{true, int64_t{1}, Text("1"), Text("true")}}, {}}}),
               IsEmpty());
-  EXPECT_THAT(Faults({{"p", CategoricalDomain{{int64_t{1}, 1.0}}, {}}}), testing::SizeIs(1));
-  // No double tells these apart.
+  EXPECT_THAT(Faults({{"p", CategoricalDomain{{int64_t{1}, 1.0}}, {}}}), ::testing::SizeIs(1));
+  // Both integers round to the same double.
   EXPECT_THAT(Faults({{"p", CategoricalDomain{{(int64_t{1} << 60), (int64_t{1} << 60) + 1}}, {}}}),
               IsEmpty());
 }

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/golden.h"
+
 namespace attune {
 namespace {
 
@@ -23,7 +25,7 @@ SearchSpace Space() {
   });
 }
 
-TEST(SearchSpace, OrderPutsParentsFirstAndElseKeepsTheFiles) {
+TEST(SearchSpace, OrderPutsParentsFirstAndKeepsTheFilesOrder) {
   EXPECT_THAT(Space().order(), ElementsAre(2, 1, 0, 3));
 }
 
@@ -88,18 +90,19 @@ TEST(SearchSpace, ResolvingTwiceChangesNothing) {
 
 TEST(SearchSpace, ResolveNamesTheParameterAtFault) {
   const SearchSpace space = Space();
-  const auto message = [&](const Config& config) { return space.Resolve(config).error().message; };
-
-  EXPECT_EQ(message({{"optimizer", Text("sgd")}}), "momentum: has no value; give it one");
-  EXPECT_EQ(message({{"optimizer", Text("sgd")}, {"momentum", 2.0}}),
-            "momentum: 2.0 is above max 0.9");
-  EXPECT_EQ(message({{"optimizer", Text("adamw")}, {"momentum", 0.5}}),
-            "momentum: exists only when optimizer is sgd, but optimizer is adamw; remove it");
-  EXPECT_EQ(message({{"optimizer", Text("adamw")}, {"nesterov", true}}),
-            "nesterov: exists only when momentum is at least 0.5, but momentum is absent; "
-            "remove it");
-  EXPECT_EQ(message({{"optimizer", Text("adamw")}, {"lr", 0.5}}),
-            "lr: is no parameter of this sweep; remove it");
+  std::string messages;
+  const auto refuse = [&](const Config& config, const std::string& parameter) {
+    const auto resolved = space.Resolve(config);
+    ASSERT_FALSE(resolved.ok());
+    EXPECT_THAT(resolved.error().message, ::testing::StartsWith(parameter + ": "));
+    messages += resolved.error().message + "\n";
+  };
+  refuse({{"optimizer", Text("sgd")}}, "momentum");
+  refuse({{"optimizer", Text("sgd")}, {"momentum", 2.0}}, "momentum");
+  refuse({{"optimizer", Text("adamw")}, {"momentum", 0.5}}, "momentum");
+  refuse({{"optimizer", Text("adamw")}, {"nesterov", true}}, "nesterov");
+  refuse({{"optimizer", Text("adamw")}, {"lr", 0.5}}, "lr");
+  testing::ExpectGolden("core/space/search_space", messages);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ TEST(FormatReal, IsTheShortestDecimalAndStaysReal) {
   EXPECT_EQ(FormatReal(0.1 + 0.2), "0.30000000000000004");
 }
 
-TEST(FormatReal, SaysWhatIsNoNumber) {
+TEST(FormatReal, NamesNonFiniteNumbers) {
   const double inf = std::numeric_limits<double>::infinity();
 
   EXPECT_EQ(FormatReal(std::nan("")), "nan");
@@ -36,7 +36,7 @@ TEST(FormatReal, ReadsBackAsTheSameDouble) {
   }
 }
 
-TEST(FormatValue, WritesWhatACommandLineTakes) {
+TEST(FormatValue, WritesTheFormOfTheCommandLine) {
   EXPECT_EQ(FormatValue(true), "true");
   EXPECT_EQ(FormatValue(false), "false");
   EXPECT_EQ(FormatValue(int64_t{-3}), "-3");
@@ -51,7 +51,7 @@ TEST(Value, KnowsItsType) {
   EXPECT_EQ(TypeName(std::string("1")), "text");
 }
 
-TEST(Config, KeepsTheOrderInWhichNamesCame) {
+TEST(Config, KeepsTheOrderOfNames) {
   Config config{{"lr", 0.1}, {"width", int64_t{32}}};
   config.Set("lr", 0.2);
   config.Set("batch", int64_t{8});

@@ -18,7 +18,7 @@ using ::testing::SizeIs;
 
 const Error kFull{ErrorCode::kStorageFull, "the disk is full"};
 
-// A store that fails or dies when the test wants it to.
+// A store that fails, or in which the process dies, on request of the test.
 class FrailStore final : public EventStore {
  public:
   Status Append(std::span<const Event> batch) override {
@@ -71,7 +71,7 @@ class ConductorMachineTest : public ::testing::Test {
     EXPECT_TRUE(machine.Start(Time{0}, {}).ok());
   }
 
-  Submission Asking(Command command) {
+  Submission MakeSubmission(Command command) {
     Submission submission{.done = [this](const Result<std::span<const Event>>& result) {
       diary.lines.push_back(result.ok() ? "answered " + std::to_string(result->size())
                                         : result.error().message);
@@ -103,7 +103,7 @@ class ConductorMachineTest : public ::testing::Test {
 
 TEST_F(ConductorMachineTest, AppendsThenAnswersThenPublishes) {
   diary.lines.clear();
-  ASSERT_TRUE(Step(1, Asking(Create())).ok());
+  ASSERT_TRUE(Step(1, MakeSubmission(Create())).ok());
   EXPECT_THAT(diary.lines, ::testing::ElementsAre("durable 1", "answered 1", "published 1"));
 }
 
@@ -121,9 +121,9 @@ TEST_F(ConductorMachineTest, ARefusedFactLeavesTheOthersOfItsSubmissionAlone) {
 
 TEST_F(ConductorMachineTest, ARefusedCommandIsAnsweredAloneOfItsBatch) {
   std::vector<Submission> batch;
-  batch.push_back(Asking(Create()));
-  batch.push_back(Asking(StopSweep{SweepId{7}}));
-  batch.push_back(Asking(Create()));
+  batch.push_back(MakeSubmission(Create()));
+  batch.push_back(MakeSubmission(StopSweep{SweepId{7}}));
+  batch.push_back(MakeSubmission(Create()));
   ASSERT_TRUE(machine.Step(std::move(batch), Time{1}).ok());
   EXPECT_THAT(diary.lines, ::testing::Contains("answered 1").Times(2));
   EXPECT_THAT(diary.lines, ::testing::Contains("there is no sweep s7"));
@@ -133,12 +133,12 @@ TEST_F(ConductorMachineTest, ARefusedCommandIsAnsweredAloneOfItsBatch) {
 
 TEST_F(ConductorMachineTest, ACommandNeedsAnEventOfTheOneBefore) {
   diary.lines.clear();
-  Submission all = Asking(Create());
+  Submission all = MakeSubmission(Create());
   all.commands.push_back(PauseSweep{SweepId(1)});
   all.commands.push_back(PauseSweep{SweepId(1)});  // already paused
   all.commands.push_back(Join(1));
   ASSERT_TRUE(Step(1, std::move(all)).ok());
-  Submission refused = Asking(StopSweep{SweepId{7}});
+  Submission refused = MakeSubmission(StopSweep{SweepId{7}});
   refused.commands.push_back(Join(1));
   ASSERT_TRUE(Step(2, std::move(refused)).ok());
   EXPECT_THAT(diary.lines, ::testing::ElementsAre("durable 2", "answered 1", "answered 1",
@@ -148,9 +148,9 @@ TEST_F(ConductorMachineTest, ACommandNeedsAnEventOfTheOneBefore) {
 }
 
 TEST_F(ConductorMachineTest, ConsequencesPrecedeTheNextCommand) {
-  ASSERT_TRUE(Step(1, Asking(Create())).ok());
+  ASSERT_TRUE(Step(1, MakeSubmission(Create())).ok());
   diary.lines.clear();
-  Submission all = Asking(KillSweep{SweepId(1)});  // which has ended by then
+  Submission all = MakeSubmission(KillSweep{SweepId(1)});  // the sweep has ended before the command
   all.commands.push_back(PauseSweep{SweepId(1)});
   ASSERT_TRUE(Step(2, std::move(all)).ok());
   EXPECT_THAT(diary.lines, ::testing::Contains("sweep s1 has already ended: it is killed"));
@@ -163,10 +163,10 @@ TEST_F(ConductorMachineTest, ContinuesWaitingWorkRightAfterAStart) {
 }
 
 TEST_F(ConductorMachineTest, NoticesWhatBecomesDueBetweenSteps) {
-  ASSERT_TRUE(Step(1, Asking(Join(2))).ok());
+  ASSERT_TRUE(Step(1, MakeSubmission(Join(2))).ok());
   CreateSweep create = Create();
   create.spec->stop.max_trials = 1;
-  ASSERT_TRUE(Step(2, Asking(create)).ok());
+  ASSERT_TRUE(Step(2, MakeSubmission(create)).ok());
   const Trial& trial = *machine.brain().state().Find(SweepId(1))->Find(TrialNumber(0));
   AttemptEnded failed{.attempt = trial.live->id, .outcome = Outcome::kFailed};
   failed.failure = {.kind = FailureKind::kHost, .message = "no space"};
@@ -183,12 +183,12 @@ TEST_F(ConductorMachineTest, NoticesWhatBecomesDueBetweenSteps) {
 
 TEST_F(ConductorMachineTest, ProbesAStalledStoreAtItsTimeAndNotBefore) {
   store.kept.full = kFull;
-  ASSERT_TRUE(Step(0, Asking(Create())).ok());
+  ASSERT_TRUE(Step(0, MakeSubmission(Create())).ok());
   EXPECT_EQ(diary.lines.back(), "the disk is full");
   EXPECT_TRUE(machine.brain().state().sweeps.empty());
   EXPECT_EQ(machine.NextStep(Time{1}), Time{kProbeIntervalUs});
 
-  ASSERT_TRUE(Step(kProbeIntervalUs - 1, Asking(Create())).ok());
+  ASSERT_TRUE(Step(kProbeIntervalUs - 1, MakeSubmission(Create())).ok());
   EXPECT_EQ(store.probes, 0);
   EXPECT_EQ(diary.lines.back(), "the disk is full");
   ASSERT_TRUE(Step(kProbeIntervalUs).ok());
@@ -196,7 +196,7 @@ TEST_F(ConductorMachineTest, ProbesAStalledStoreAtItsTimeAndNotBefore) {
   EXPECT_EQ(machine.NextStep(Time{kProbeIntervalUs}), Time{2 * kProbeIntervalUs});
 
   store.kept.full.reset();
-  ASSERT_TRUE(Step(2 * kProbeIntervalUs, Asking(Create())).ok());
+  ASSERT_TRUE(Step(2 * kProbeIntervalUs, MakeSubmission(Create())).ok());
   EXPECT_THAT(store.kept.events, SizeIs(1));
 }
 
@@ -204,8 +204,8 @@ class FullStore : public ConductorMachineTest {
  protected:
   // A sweep whose two trials run on the box.
   FullStore() {
-    EXPECT_TRUE(Step(1, Asking(Join(2))).ok());
-    EXPECT_TRUE(Step(2, Asking(Create())).ok());
+    EXPECT_TRUE(Step(1, MakeSubmission(Join(2))).ok());
+    EXPECT_TRUE(Step(2, MakeSubmission(Create())).ok());
     store.kept.full = kFull;
     store.kept.reserve = 100;
     diary.lines.clear();
@@ -214,8 +214,8 @@ class FullStore : public ConductorMachineTest {
   const Sweep& sweep() const { return *machine.brain().state().Find(SweepId(1)); }
   const Trial& trial(uint32_t number) const { return *sweep().Find(TrialNumber(number)); }
 
-  // A fact that the executor sends about a trial's attempt.
-  RecordFact Of(uint32_t number, AttemptEnded ended) const {
+  // Makes a fact that the executor sends about an attempt of a trial.
+  RecordFact FactOf(uint32_t number, AttemptEnded ended) const {
     ended.attempt = trial(number).live->id;
     return {.epoch = trial(number).live->epoch, .fact = ended, .executor = "box"};
   }
@@ -235,20 +235,20 @@ class FullStore : public ConductorMachineTest {
 };
 
 TEST_F(FullStore, StoresOnlyAKillAndTheEndsOfItsGangs) {
-  ASSERT_TRUE(Step(3, Asking(KillSweep{SweepId(1)})).ok());
+  ASSERT_TRUE(Step(3, MakeSubmission(KillSweep{SweepId(1)})).ok());
   EXPECT_THAT(diary.lines, ::testing::Contains(::testing::StartsWith("answered")));
-  EXPECT_TRUE(Record({Of(0, {.outcome = Outcome::kKilled})}));
-  ASSERT_TRUE(Step(11, Asking(Create())).ok());
+  EXPECT_TRUE(Record({FactOf(0, {.outcome = Outcome::kKilled})}));
+  ASSERT_TRUE(Step(11, MakeSubmission(Create())).ok());
   EXPECT_EQ(diary.lines.back(), "the disk is full");
-  EXPECT_TRUE(Record({Of(1, {.outcome = Outcome::kKilled})}));
+  EXPECT_TRUE(Record({FactOf(1, {.outcome = Outcome::kKilled})}));
   EXPECT_TRUE(std::holds_alternative<SweepEnded>(store.kept.events.back().fact));
   EXPECT_EQ(machine.brain().state().last_seq.value, store.kept.events.size());
 }
 
 TEST_F(FullStore, StartsNothingInPlaceOfWhatItKills) {
-  ASSERT_TRUE(Step(3, Asking(KillTrial{{SweepId(1), TrialNumber(0)}})).ok());
+  ASSERT_TRUE(Step(3, MakeSubmission(KillTrial{{SweepId(1), TrialNumber(0)}})).ok());
   may_place = false;  // sessions report this while the store refuses
-  EXPECT_TRUE(Record({Of(0, {.outcome = Outcome::kKilled})}));
+  EXPECT_TRUE(Record({FactOf(0, {.outcome = Outcome::kKilled})}));
   EXPECT_EQ(sweep().live.size(), 1u);
   store.kept.full.reset();
   may_place = true;
@@ -258,37 +258,37 @@ TEST_F(FullStore, StartsNothingInPlaceOfWhatItKills) {
 
 TEST_F(FullStore, RequestsFactsAgainThatItCannotStore) {
   EXPECT_FALSE(Record({Report(0)}));
-  EXPECT_FALSE(Record({Report(0), Of(0, {.outcome = Outcome::kFinished})}))
-      << "an end must not overtake its report";
+  EXPECT_FALSE(Record({Report(0), FactOf(0, {.outcome = Outcome::kFinished})}))
+      << "an end must not be stored before its report";
   EXPECT_TRUE(trial(0).live);
 }
 
 TEST_F(FullStore, TakesTheEndOfAKilledGangWhoseReportsWereDropped) {
-  ASSERT_TRUE(Step(3, Asking(KillTrial{{SweepId(1), TrialNumber(0)}})).ok());
-  const RecordFact killed = Of(0, {.outcome = Outcome::kKilled});
-  const RecordFact finished = Of(1, {.outcome = Outcome::kFinished});
+  ASSERT_TRUE(Step(3, MakeSubmission(KillTrial{{SweepId(1), TrialNumber(0)}})).ok());
+  const RecordFact killed = FactOf(0, {.outcome = Outcome::kKilled});
+  const RecordFact finished = FactOf(1, {.outcome = Outcome::kFinished});
   Record({finished, killed}, /*ends_only=*/true);
   EXPECT_FALSE(sweep().live.contains(TrialNumber(0)));
   EXPECT_TRUE(sweep().live.contains(TrialNumber(1)));
   store.kept.full.reset();
   Record({finished}, /*ends_only=*/true);
-  EXPECT_TRUE(sweep().live.contains(TrialNumber(1))) << "also when the store takes more again";
+  EXPECT_TRUE(sweep().live.contains(TrialNumber(1))) << "also after the store has space again";
 }
 
 TEST_F(FullStore, StoresNothingOnceItsReserveIsUsedUp) {
   store.kept.reserve = 0;
-  ASSERT_TRUE(Step(3, Asking(KillSweep{SweepId(1)})).ok());
+  ASSERT_TRUE(Step(3, MakeSubmission(KillSweep{SweepId(1)})).ok());
   EXPECT_EQ(diary.lines.back(), "the disk is full");
   EXPECT_EQ(sweep().state, SweepState::kRunning);
   store.kept.full.reset();
-  ASSERT_TRUE(Step(kProbeIntervalUs + 100, Asking(KillSweep{SweepId(1)})).ok());
-  EXPECT_EQ(sweep().state, SweepState::kRunning) << "its gangs have yet to end";
+  ASSERT_TRUE(Step(kProbeIntervalUs + 100, MakeSubmission(KillSweep{SweepId(1)})).ok());
+  EXPECT_EQ(sweep().state, SweepState::kRunning) << "its gangs are still running";
   EXPECT_TRUE(sweep().stopping_as);
 }
 
-TEST_F(ConductorMachineTest, ListenersLearnWhenTheStoreRefusesAndWhenItTakesAgain) {
+TEST_F(ConductorMachineTest, ListenersLearnWhenTheStoreRefusesAndRecovers) {
   store.kept.full = kFull;
-  ASSERT_TRUE(Step(0, Asking(Create())).ok());
+  ASSERT_TRUE(Step(0, MakeSubmission(Create())).ok());
   store.kept.full.reset();
   ASSERT_TRUE(Step(kProbeIntervalUs).ok());
   EXPECT_THAT(diary.lines, ::testing::ElementsAre("durable 0", "started", "durable 0, refuses",
@@ -297,35 +297,34 @@ TEST_F(ConductorMachineTest, ListenersLearnWhenTheStoreRefusesAndWhenItTakesAgai
 
 TEST_F(ConductorMachineTest, ShowsOnlyDurableStateWhileTheStoreRefuses) {
   store.kept.full = kFull;
-  Submission create = Asking(Create());
+  Submission create = MakeSubmission(Create());
   size_t seen = 1;
   create.look = [&](const Brain& brain) { seen = brain.state().sweeps.size(); };
   ASSERT_TRUE(Step(0, std::move(create)).ok());
   EXPECT_EQ(seen, 0u);
 }
 
-TEST_F(ConductorMachineTest,
-       AStoreThatCanNeitherBeWrittenNorReadEndsTheProcessAndNobodyIsAnswered) {
+TEST_F(ConductorMachineTest, EndsTheProcessIfTheStoreCanNeitherBeWrittenNorRead) {
   store.kept.full = kFull;
   store.unreadable = true;
   diary.lines.clear();
-  const Status ended = Step(0, Asking(Create()));
+  const Status ended = Step(0, MakeSubmission(Create()));
   ASSERT_FALSE(ended.ok());
-  EXPECT_THAT(ended.error().message, HasSubstr("cannot be read"));
+  EXPECT_THAT(ended.error().message, HasSubstr("read"));
   EXPECT_TRUE(diary.lines.empty());
 }
 
 TEST_F(ConductorMachineTest, EndsTheProcessIfTheStateOfTheDiskIsUnknown) {
   store.kept.full = Error{ErrorCode::kUnsynced, "the disk did not say"};
   diary.lines.clear();
-  EXPECT_FALSE(Step(0, Asking(Create())).ok());
+  EXPECT_FALSE(Step(0, MakeSubmission(Create())).ok());
   EXPECT_TRUE(diary.lines.empty());
 }
 
 TEST_F(ConductorMachineTest, AnswersNobodyIfTheProcessDiesInItsAppend) {
   store.dies = true;
   diary.lines.clear();
-  EXPECT_THROW(static_cast<void>(Step(0, Asking(Create()))), std::runtime_error);
+  EXPECT_THROW(static_cast<void>(Step(0, MakeSubmission(Create()))), std::runtime_error);
   EXPECT_TRUE(diary.lines.empty());
 }
 
@@ -339,7 +338,7 @@ TEST_F(ConductorMachineTest, WritesASnapshotAfterEnoughEvents) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(store.kept.snapshots.empty());
     std::vector<Submission> batch;
-    batch.push_back(Asking(Create()));
+    batch.push_back(MakeSubmission(Create()));
     ASSERT_TRUE(small.Step(std::move(batch), Time{i}).ok());
   }
   EXPECT_THAT(store.kept.snapshots, SizeIs(1));
@@ -390,38 +389,38 @@ class ClockTest : public ConductorMachineTest {
     return next;
   }
   const Event& last() const { return store.kept.events.back(); }
-  static Time ShownNow(const ConductorMachine& machine) {
+  static Time DisplayedTime(const ConductorMachine& machine) {
     return ShownTime(machine.brain().state(), machine.brain().state().last_time);
   }
 };
 
 TEST_F(ClockTest, AStartThirtyYearsAheadDoesNotMoveTheLogsTime) {
-  ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
+  ASSERT_TRUE(Step(kYearUs, MakeSubmission(Create())).ok());
   const Time before = last().time;
   const auto ahead = Restart(31 * kYearUs);
   ASSERT_TRUE(std::holds_alternative<ClockAdjusted>(last().fact));
   EXPECT_EQ(last().time, before);
-  EXPECT_EQ(ShownNow(*ahead), Time{31 * kYearUs});
+  EXPECT_EQ(DisplayedTime(*ahead), Time{31 * kYearUs});
   ASSERT_TRUE(ahead->Step({}, Time{31 * kYearUs + 70}).ok());
 
   const auto right = Restart(kYearUs + 5'000'000);
   EXPECT_EQ(last().time, before);
-  EXPECT_EQ(ShownNow(*right), Time{kYearUs + 5'000'000});
+  EXPECT_EQ(DisplayedTime(*right), Time{kYearUs + 5'000'000});
   const EventSeq seq = last().seq;
   Restart(kYearUs + 6'000'000);
-  EXPECT_EQ(last().seq, seq) << "the clock is what it was, and a second has passed";
+  EXPECT_EQ(last().seq, seq) << "the clock was not changed";
 }
 
 TEST_F(ClockTest, DelaysInTheLogKeepTheirLength) {
   SweepSpec spec = attune::testing::ToySpec();
   spec.stop.max_trials = 1;
   spec.failure.backoff = Seconds(100);
-  ASSERT_TRUE(Step(kYearUs, Asking(Join(1))).ok());
-  ASSERT_TRUE(Step(kYearUs, Asking(CreateSweep{spec, "text", ""})).ok());
+  ASSERT_TRUE(Step(kYearUs, MakeSubmission(Join(1))).ok());
+  ASSERT_TRUE(Step(kYearUs, MakeSubmission(CreateSweep{spec, "text", ""})).ok());
   const AttemptEnded failed{.attempt = {{SweepId{1}, TrialNumber{0}}, 1},
                             .outcome = Outcome::kFailed,
                             .failure = {.kind = FailureKind::kExit, .rank = 0, .exit_code = 1}};
-  ASSERT_TRUE(Step(kYearUs, Asking(RecordFact{Epoch{1}, failed})).ok());
+  ASSERT_TRUE(Step(kYearUs, MakeSubmission(RecordFact{Epoch{1}, failed})).ok());
   const auto due = machine.NextStep(Time{kYearUs});
   ASSERT_TRUE(due);
   const auto ahead = Restart(31 * kYearUs);
@@ -430,31 +429,32 @@ TEST_F(ClockTest, DelaysInTheLogKeepTheirLength) {
   EXPECT_EQ(due_ahead->us - 31 * kYearUs, due->us - kYearUs);
 }
 
-TEST_F(ClockTest, AnHourWithoutAServerIsAnHourOfTheLog) {
-  ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
+TEST_F(ClockTest, TimeWithoutAServerCountsInTheLog) {
+  ASSERT_TRUE(Step(kYearUs, MakeSubmission(Create())).ok());
   const int64_t hour_us = int64_t{3600} * 1'000'000;
   const EventSeq seq = last().seq;
   auto next = Restart(kYearUs + hour_us);
   EXPECT_EQ(last().seq, seq);
   std::vector<Submission> batch;
-  batch.push_back(Asking(Create()));
+  batch.push_back(MakeSubmission(Create()));
   ASSERT_TRUE(next->Step(std::move(batch), Time{kYearUs + hour_us}).ok());
   EXPECT_EQ(last().time, Time{kYearUs + hour_us});
 }
 
 TEST_F(ClockTest, DisplayedTimesFollowAClockThatIsSet) {
-  ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
+  ASSERT_TRUE(Step(kYearUs, MakeSubmission(Create())).ok());
   machine.SetWallClockOffset(kClockToleranceUs / 2);
-  ASSERT_TRUE(Step(kYearUs + 1, Asking(Create())).ok());
-  EXPECT_EQ(machine.brain().state().clock_offset_us, 0) << "clocks are never quite the same";
+  ASSERT_TRUE(Step(kYearUs + 1, MakeSubmission(Create())).ok());
+  EXPECT_EQ(machine.brain().state().clock_offset_us, 0)
+      << "a small difference is not an adjustment";
   machine.SetWallClockOffset(-10 * kYearUs);
-  ASSERT_TRUE(Step(kYearUs + 2, Asking(Create())).ok());
-  EXPECT_EQ(ShownNow(machine), Time{-9 * kYearUs + 2});
+  ASSERT_TRUE(Step(kYearUs + 2, MakeSubmission(Create())).ok());
+  EXPECT_EQ(DisplayedTime(machine), Time{-9 * kYearUs + 2});
   EXPECT_EQ(last().time, Time{kYearUs + 2});
 }
 
 TEST_F(ClockTest, AdjustmentWaitsWhileTheDiskIsFull) {
-  ASSERT_TRUE(Step(kYearUs, Asking(Create())).ok());
+  ASSERT_TRUE(Step(kYearUs, MakeSubmission(Create())).ok());
   store.kept.full = kFull;
   auto ahead = Restart(31 * kYearUs);
   EXPECT_EQ(ahead->brain().state().clock_offset_us, 0);

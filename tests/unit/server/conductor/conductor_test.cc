@@ -307,7 +307,7 @@ TEST_F(ConductorTest, AStoppedConductorRefusesAndEndsWaits) {
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
 }
 
-// An executor that reconnects then must not be told that nothing should run.
+// An executor that reconnects during a stop must not be told that nothing should run.
 TEST_F(ConductorTest, ShowsItsLastStateOnceStopped) {
   ASSERT_TRUE(Create().ok());
   conductor.Stop();
@@ -337,7 +337,7 @@ TEST_F(ConductorTest, ManyThreadsAreServedInBatches) {
   });
 }
 
-// Most useful under ThreadSanitizer: uses all entry points at once until the conductor stops.
+// Calls all entry points at once until the conductor stops. Most useful under ThreadSanitizer.
 TEST_F(ConductorTest, EveryKindOfCallerIsServedUntilItStops) {
   constexpr int kTrials = 400;
   ASSERT_TRUE(Join().ok());

@@ -78,7 +78,7 @@ TEST_F(LogKeeperTest, ANewLogGetsAnIdentityAndARestartKeepsIt) {
   EXPECT_EQ(next.state().last_seq, marks.mark->seq);
 }
 
-TEST_F(LogKeeperTest, ALogThatEndsBeforeItsMarkIsARestoredOne) {
+TEST_F(LogKeeperTest, ALogThatEndsBeforeItsMarkCountsAsRestored) {
   EventSeq backup;
   {
     Process first(algorithms, store, marks, 7);
@@ -95,7 +95,7 @@ TEST_F(LogKeeperTest, ALogThatEndsBeforeItsMarkIsARestoredOne) {
   EXPECT_EQ(marks.mark->identity, LogIdentity(8));
 }
 
-TEST_F(LogKeeperTest, ALogWithAMissingOrForeignMarkIsARestoredOne) {
+TEST_F(LogKeeperTest, ALogWithAMissingOrForeignMarkCountsAsRestored) {
   Process(algorithms, store, marks, 7).Create();
   marks.mark.reset();
   EXPECT_EQ(IdentityOf(Process(algorithms, store, marks, 8).state()), LogIdentity(8));
@@ -107,7 +107,7 @@ TEST_F(LogKeeperTest, ALogWithAMissingOrForeignMarkIsARestoredOne) {
 }
 
 // The epochs of the new part must differ from those of the lost part.
-TEST_F(LogKeeperTest, ALogRestoredToBeforeItsIdentityIsARestoredOne) {
+TEST_F(LogKeeperTest, ALogRestoredToBeforeItsIdentityCountsAsRestored) {
   Process(algorithms, store, marks, 7).Create();
   store.events.clear();
   Process next(algorithms, store, marks, 8);
@@ -118,7 +118,7 @@ TEST_F(LogKeeperTest, ALogRestoredToBeforeItsIdentityIsARestoredOne) {
   EXPECT_EQ(marks.mark->seq, store.LastSeq());
 }
 
-// Other components may store something before it.
+// Other components may store events before the identity.
 TEST_F(LogKeeperTest, TheFirstIdentityIsAwaitedWhileTheDiskIsFull) {
   store.full = Error{ErrorCode::kStorageFull, "the disk is full"};
   Process first(algorithms, store, marks, 7);

@@ -39,7 +39,7 @@ TEST_F(DataFolderTest, ServersWithTheSameTokenHaveDifferentIds) {
   EXPECT_NE(Id(), DataFolder::Open(other.path()).value().id());
 }
 
-TEST_F(DataFolderTest, AWordWithBlanksIsRefusedAndNamed) {
+TEST_F(DataFolderTest, AFileWithTwoWordsIsRefusedAndNamed) {
   for (const std::string name : {"token", "server-id"}) {
     Write(name, "two words\n");
     const auto opened = DataFolder::Open(folder_.path());

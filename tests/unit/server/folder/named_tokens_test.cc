@@ -51,7 +51,7 @@ TEST_F(NamedTokensTest, ARotatedTokenKeepsItsRole) {
   EXPECT_EQ(tokens_.Rotate("nobody").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(NamedTokensTest, NoSecretIsKept) {
+TEST_F(NamedTokensTest, SecretsAreNotStored) {
   const std::string secret = tokens_.Create("bob", Role::kViewer).value();
   std::ifstream file(folder_ / "tokens/bob");
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -62,7 +62,7 @@ TEST_F(NamedTokensTest, NoSecretIsKept) {
   EXPECT_EQ(fs::status(folder_ / "tokens").permissions(), fs::perms(0700));
 }
 
-TEST_F(NamedTokensTest, NamesArePlainAndHaveOneTokenEach) {
+TEST_F(NamedTokensTest, NamesAreValidAndUnique) {
   for (const char* name : {"", "admin", "attune", "Ada", "../token", "a/b", ".new", "a b"})
     EXPECT_EQ(tokens_.Create(name, Role::kViewer).error().code, ErrorCode::kInvalid) << name;
   EXPECT_TRUE(tokens_.Create("ada.l-1_x", Role::kViewer).ok());

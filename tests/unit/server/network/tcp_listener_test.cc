@@ -39,8 +39,7 @@ TEST(TcpListenerTest, AnAddressOfAnotherMachineIsRefused) {
     ASSERT_FALSE(listener.ok()) << host;
     EXPECT_EQ(listener.error().code, ErrorCode::kUnavailable);
   }
-  EXPECT_THAT(ListenTcp("192.0.2.1", 0, "--port").error().message,
-              HasSubstr("this machine has no address 192.0.2.1"));
+  EXPECT_THAT(ListenTcp("192.0.2.1", 0, "--port").error().message, HasSubstr("192.0.2.1"));
 }
 
 }  // namespace

@@ -85,18 +85,18 @@ TEST_F(AcceptorTest, StrangersCloseEachOtherAndNoExecutor) {
   executor.Await(v1::ToExecutor::kWelcome);
   std::vector<UniqueFd> strangers;
   for (size_t i = 0; i < 2 * kUnauthenticated; ++i) strangers.push_back(Connect());
-  // A stranger who connects after all of these and waits until it is disconnected.
+  // A stranger that connects last and waits until it is disconnected.
   UniqueFd victim = Connect();
   for (size_t i = 0; i < 100; ++i) strangers.push_back(Connect());
   AwaitEnd(victim);
-  executor.SayHeartbeat(7);
+  executor.SendHeartbeat(7);
   while (executor.Await(v1::ToExecutor::kAck).ack().heartbeat_us() != 7) {
   }
   FakeExecutor another(NewChannel(), "other", "b");
   another.Await(v1::ToExecutor::kWelcome);
 }
 
-TEST_F(AcceptorTest, OneExecutorTooManyIsToldWhy) {
+TEST_F(AcceptorTest, AnExecutorBeyondTheLimitIsRefusedWithAReason) {
   FakeExecutor first(NewChannel(), "a", "a");
   first.Await(v1::ToExecutor::kWelcome);
   FakeExecutor second(NewChannel(), "b", "b");
@@ -146,7 +146,7 @@ TEST_F(AcceptorTest, AnExecutorThatHasJoinedMaySendMuch) {
   EXPECT_TRUE(executor.Deliver(piece).ok());
 }
 
-TEST_F(AcceptorTest, AConnectionThatHasEndedMakesRoom) {
+TEST_F(AcceptorTest, AnEndedConnectionFreesItsSlot) {
   for (int i = 0; i < 10; ++i) {
     FakeExecutor executor(NewChannel(), "box", "a");
     // The server notices the end of the connection before one of the later attempts.

@@ -10,13 +10,13 @@
 
 #include "base/message_limits.h"
 #include "core/log/sweep_keys.h"
+#include "tests/support/mentions.h"
 
 // Tests of messages beyond the limits that correct executors keep.
 namespace attune::server {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 v1::Fact MakeFact() {
   v1::Fact fact;
@@ -56,13 +56,13 @@ v1::Fact MakeRendezvous() {
   return fact;
 }
 
-RecordFact Said(v1::Fact fact) { return std::get<RecordFact>(*FromProto(std::move(fact))); }
+RecordFact ToRecord(v1::Fact fact) { return std::get<RecordFact>(*FromProto(std::move(fact))); }
 
-// Why the attempt failed because of the fact; empty: it did not.
+// The message of the failure that the fact causes; "" if the fact is valid.
 std::string Problem(v1::Fact fact) {
-  const RecordFact said = Said(std::move(fact));
-  EXPECT_EQ(said.epoch, Epoch(5));
-  const auto* ended = std::get_if<AttemptEnded>(&said.fact);
+  const RecordFact record = ToRecord(std::move(fact));
+  EXPECT_EQ(record.epoch, Epoch(5));
+  const auto* ended = std::get_if<AttemptEnded>(&record.fact);
   if (ended == nullptr) return "";
   EXPECT_EQ(ended->attempt.number, 2u);
   EXPECT_EQ(ended->outcome, Outcome::kFailed);
@@ -76,7 +76,7 @@ std::string ProblemAfter(v1::Fact fact, Change change) {
   return Problem(std::move(fact));
 }
 
-TEST(Facts, WithinTheLimitsAreTaken) {
+TEST(Facts, WithinTheLimitsAreAccepted) {
   EXPECT_EQ(Problem(MakeReport()), "");
   EXPECT_EQ(Problem(MakeReport(kMetricsMax)), "");
   EXPECT_EQ(Problem(MakeLog()), "");
@@ -85,23 +85,23 @@ TEST(Facts, WithinTheLimitsAreTaken) {
 }
 
 TEST(Facts, AReportOfTooManyMetricsEndsItsAttempt) {
-  EXPECT_EQ(Problem(MakeReport(kMetricsMax + 1)),
-            "its executor sent a report that has 1001 metrics; at most 1000 are allowed");
+  EXPECT_THAT(Problem(MakeReport(kMetricsMax + 1)),
+              testing::Mentions("report", "1001 metrics", "1000"));
   v1::Fact log = MakeLog();
   for (int i = 0; i < kMetricsMax; ++i)
     log.mutable_logged()->add_metrics()->set_name("m" + std::to_string(i));
-  EXPECT_THAT(Problem(log), StartsWith("its executor sent a log that has 1001 metrics"));
+  EXPECT_THAT(Problem(log), testing::Mentions("log", "1001 metrics"));
 }
 
-TEST(Facts, MetricsHaveNames) {
+TEST(Facts, MetricsMustHaveValidNames) {
   for (const std::string& name :
        {std::string(), std::string(kMetricNameBytesMax + 1, 'a'), std::string("x\n\x1b[31m")}) {
     const auto rename = [&](v1::Fact& fact) {
       if (fact.has_report()) fact.mutable_report()->mutable_metrics(0)->set_name(name);
       if (fact.has_logged()) fact.mutable_logged()->mutable_metrics(0)->set_name(name);
     };
-    EXPECT_THAT(ProblemAfter(MakeReport(), rename), HasSubstr("1 to 256 bytes")) << name;
-    EXPECT_THAT(ProblemAfter(MakeLog(), rename), HasSubstr("1 to 256 bytes")) << name;
+    EXPECT_THAT(ProblemAfter(MakeReport(), rename), HasSubstr("256 bytes")) << name;
+    EXPECT_THAT(ProblemAfter(MakeLog(), rename), HasSubstr("256 bytes")) << name;
   }
 }
 
@@ -118,9 +118,9 @@ TEST(Facts, StepsAndTimesHaveBounds) {
   for (const double value : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     EXPECT_THAT(
         ProblemAfter(MakeReport(), [&](v1::Fact& f) { f.mutable_report()->set_seconds(value); }),
-        HasSubstr("invalid time"));
+        HasSubstr("time"));
     EXPECT_THAT(ProblemAfter(MakeLog(), [&](v1::Fact& f) { f.mutable_logged()->set_step(value); }),
-                HasSubstr("invalid step"));
+                HasSubstr("step"));
   }
 }
 
@@ -131,12 +131,12 @@ TEST(Facts, ACheckpointNeedsItsFolderAndADigest) {
         "/" + std::string(kPlaceBytesMax, 'a') + "/step-3-attempt-2"}) {
     EXPECT_THAT(ProblemAfter(MakeCheckpoint(),
                              [&](v1::Fact& f) { f.mutable_checkpoint()->set_path(path); }),
-                HasSubstr("is not in a folder step-3-attempt-2"))
+                HasSubstr("step-3-attempt-2"))
         << path;
   }
   EXPECT_THAT(ProblemAfter(MakeCheckpoint(),
                            [](v1::Fact& f) { f.mutable_checkpoint()->set_digest("nonsense"); }),
-              HasSubstr("a digest"));
+              HasSubstr("digest"));
   EXPECT_THAT(
       ProblemAfter(MakeCheckpoint(),
                    [](v1::Fact& f) { f.mutable_checkpoint()->set_bytes(uint64_t{1} << 63); }),
@@ -162,20 +162,20 @@ TEST(Facts, LongTextsOfAFailureAreCut) {
   failure.set_log_tail(std::string(1'000'000, 'L') + "the last line\n");
   failure.set_pattern(std::string(1'000'000, 'P'));
   failure.set_line(std::string(1'000'000, 'l'));
-  const Failure said = std::get<AttemptEnded>(Said(std::move(fact)).fact).failure;
-  EXPECT_EQ(said.message.size(), kErrorTextBytesMax);
-  EXPECT_THAT(said.message, testing::EndsWith("M… (14,000,000 bytes, cut)"));
-  EXPECT_EQ(said.log_tail.size(), kLogTailBytesMax);
-  EXPECT_THAT(said.log_tail, testing::EndsWith("Lthe last line\n"));
-  EXPECT_EQ(said.pattern.size(), kMaxPatternBytes);
-  EXPECT_EQ(said.line.size(), kMatchedLineBytesMax);
+  const Failure cut = std::get<AttemptEnded>(ToRecord(std::move(fact)).fact).failure;
+  EXPECT_EQ(cut.message.size(), kErrorTextBytesMax);
+  EXPECT_THAT(cut.message, ::testing::EndsWith("M… (14,000,000 bytes, cut)"));
+  EXPECT_EQ(cut.log_tail.size(), kLogTailBytesMax);
+  EXPECT_THAT(cut.log_tail, ::testing::EndsWith("Lthe last line\n"));
+  EXPECT_EQ(cut.pattern.size(), kMaxPatternBytes);
+  EXPECT_EQ(cut.line.size(), kMatchedLineBytesMax);
 }
 
-TEST(Facts, AnAttemptThatFinishedSaysWhyItMayHaveReportedNothing) {
+TEST(Facts, AFinishedAttemptKeepsTheExplanationOfMissingReports) {
   v1::Fact fact = MakeFact();
   fact.mutable_ended()->set_outcome(v1::Ended::FINISHED);
   fact.mutable_ended()->set_silence(std::string(14'000'000, 'M'));
-  const auto ended = std::get<AttemptEnded>(Said(std::move(fact)).fact);
+  const auto ended = std::get<AttemptEnded>(ToRecord(std::move(fact)).fact);
   EXPECT_EQ(ended.outcome, Outcome::kFinished);
   EXPECT_EQ(ended.failure.message.size(), kErrorTextBytesMax);
 }

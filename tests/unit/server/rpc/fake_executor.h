@@ -13,7 +13,7 @@
 
 namespace attune::server {
 
-// An executor that sends what the test tells it to, over a real stream.
+// An executor that sends the messages of the test over a real stream.
 class FakeExecutor {
  public:
   FakeExecutor(std::shared_ptr<grpc::Channel> channel, std::string name = "box",
@@ -72,7 +72,7 @@ class FakeExecutor {
   }
 
   template <class Fill>
-  void Say(const v1::AttemptRef& attempt, Fill fill) {
+  void SendFact(const v1::AttemptRef& attempt, Fill fill) {
     v1::FromExecutor message;
     v1::Fact& fact = *message.mutable_facts()->add_facts();
     fact.set_seq(++seq_);
@@ -82,7 +82,7 @@ class FakeExecutor {
   }
 
   void Report(const v1::AttemptRef& attempt, int64_t step, double score) {
-    Say(attempt, [&](v1::Fact& fact) {
+    SendFact(attempt, [&](v1::Fact& fact) {
       fact.mutable_report()->set_step(step);
       v1::Metric& metric = *fact.mutable_report()->add_metrics();
       metric.set_name("score");
@@ -91,7 +91,7 @@ class FakeExecutor {
   }
 
   void ReportWaiting(const v1::AttemptRef& attempt, int64_t step) {
-    Say(attempt, [&](v1::Fact& fact) {
+    SendFact(attempt, [&](v1::Fact& fact) {
       fact.mutable_report()->set_step(step);
       fact.mutable_report()->set_waits(true);
       v1::Metric& metric = *fact.mutable_report()->add_metrics();
@@ -100,7 +100,7 @@ class FakeExecutor {
   }
 
   void SaveCheckpoint(const v1::AttemptRef& attempt, int64_t step) {
-    Say(attempt, [&](v1::Fact& fact) {
+    SendFact(attempt, [&](v1::Fact& fact) {
       fact.mutable_checkpoint()->set_step(step);
       fact.mutable_checkpoint()->set_path("/data/step-" + std::to_string(step) + "-attempt-" +
                                           std::to_string(attempt.attempt()));
@@ -108,13 +108,13 @@ class FakeExecutor {
     });
   }
 
-  void SayHeartbeat(int64_t time_us) {
+  void SendHeartbeat(int64_t time_us) {
     v1::FromExecutor message;
     message.mutable_heartbeat()->set_time_us(time_us);
     stream_->Write(message);
   }
 
-  void SayRemoved(const v1::CheckpointRemoval& removal) {
+  void SendRemoval(const v1::CheckpointRemoval& removal) {
     v1::FromExecutor message;
     v1::Fact& fact = *message.mutable_facts()->add_facts();
     fact.set_seq(++seq_);
@@ -126,7 +126,7 @@ class FakeExecutor {
     stream_->Write(message);
   }
 
-  void SaySweepRemoved(uint64_t sweep) {
+  void SendSweepRemoval(uint64_t sweep) {
     v1::FromExecutor message;
     v1::Fact& fact = *message.mutable_facts()->add_facts();
     fact.set_seq(++seq_);
@@ -134,7 +134,7 @@ class FakeExecutor {
     stream_->Write(message);
   }
 
-  void SayGoodbye() {
+  void SendGoodbye() {
     v1::FromExecutor message;
     message.mutable_goodbye();
     stream_->Write(message);

@@ -3,7 +3,7 @@
 #include "server/rpc/requests.h"
 #include "tests/unit/server/rpc/sessions_fixture.h"
 
-// Tests of messages other than facts.
+// Tests of the limits of messages, except facts.
 namespace attune::server {
 namespace {
 

@@ -9,7 +9,7 @@ using ::testing::SizeIs;
 
 // ---- Reachable executors ---------------------------------------------------------------------
 
-TEST_F(SessionsTest, NothingIsReachableAfterAStartUntilAllThatAreNotLostAreBack) {
+TEST_F(SessionsTest, NothingIsReachableAfterAStartUntilAllExecutorsAreBack) {
   server->Join("first");
   server->Join("second");
   Restart();
@@ -32,29 +32,29 @@ TEST_F(SessionsTest, NothingIsReachableBeforeTheLogHasItsFirstIdentity) {
   server->Start();
   Create();
   const auto link = server->Join("box");
-  EXPECT_TRUE(link->welcomed()) << "it keeps its lease";
+  EXPECT_TRUE(link->welcomed()) << "the executor keeps its lease";
   EXPECT_FALSE(server->sessions.ReachOf("box").takes);
   EXPECT_TRUE(link->All(v1::ToExecutor::kDesired).empty());
   server->Do(IdentifyLog{LogIdentity(0), LogIdentity(7), ""});
   server->Run();
-  ASSERT_EQ(link->desired().assignments_size(), 2) << "there is no lost part to wait for";
+  ASSERT_EQ(link->desired().assignments_size(), 2) << "the log was not restored";
   EXPECT_EQ(link->desired().assignments(0).identity(), 7u);
 }
 
-TEST_F(SessionsTest, NothingIsReachableAfterAStartBeforeALeaseHasPassedForThoseThatStayAway) {
+TEST_F(SessionsTest, NothingIsReachableForOneLeaseIfAnExecutorStaysAway) {
   server->Join("first");
   server->Join("second");
   Restart();
   server->Start();
   const auto first = server->Join("first");
-  server->Pass(kPatienceUs);
-  server->Beat(*first);
+  server->AdvanceTime(kPatienceUs);
+  server->SendHeartbeat(*first);
   EXPECT_FALSE(server->sessions.ReachOf("first").takes);
-  server->Pass(1);
+  server->AdvanceTime(1);
   EXPECT_TRUE(server->sessions.ReachOf("first").takes);
 }
 
-TEST_F(SessionsTest, LabelsJoinWithTheExecutorAndWrongOnesAreRefused) {
+TEST_F(SessionsTest, LabelsAreRecordedAndInvalidLabelsAreRefused) {
   auto hello = MakeHello("box", "a");
   (*hello.mutable_labels())["gpu"] = "h100";
   const auto link = server->Connect(hello);
@@ -67,7 +67,7 @@ TEST_F(SessionsTest, LabelsJoinWithTheExecutorAndWrongOnesAreRefused) {
   EXPECT_EQ(wrong->sent.back().refusal().code(), v1::Refusal::BAD_HELLO);
 }
 
-TEST_F(SessionsTest, HowLongAnExecutorIsSilentIsKnownWhileItIsConnected) {
+TEST_F(SessionsTest, TheSilenceOfAConnectedExecutorIsMeasured) {
   const auto link = server->Join("box");
   EXPECT_EQ(server->sessions.PulseOf("box", now)->silent_us, 0);
   EXPECT_EQ(server->sessions.PulseOf("box", Time{now.us + 7})->silent_us, 7);
@@ -76,7 +76,7 @@ TEST_F(SessionsTest, HowLongAnExecutorIsSilentIsKnownWhileItIsConnected) {
   EXPECT_FALSE(server->sessions.PulseOf("box", now));
 }
 
-TEST_F(SessionsTest, AnExecutorThatSaidGoodbyeSendsAndTakesNothingMore) {
+TEST_F(SessionsTest, AnExecutorThatSaidGoodbyeNeitherSendsNorReceives) {
   const auto link = server->Join("box");
   EXPECT_TRUE(server->sessions.ReachOf("box").takes);
   server->sessions.OnGoodbye(link->id, {});
@@ -114,7 +114,7 @@ TEST_F(SessionsTest, AStayingExecutorIsReleasedWhenNotNeeded) {
   goodbye.set_stays(true);
   server->sessions.OnGoodbye(link->id, goodbye);
   server->Run();
-  EXPECT_FALSE(link->released()) << "the other one fetches it";
+  EXPECT_FALSE(link->released()) << "the other executor fetches the checkpoint";
   server->Do(RecordFact{next.epoch, AttemptStarted{next.id, {7}}});
   EXPECT_TRUE(link->released());
 }
@@ -132,7 +132,7 @@ TEST_F(SessionsTest, AnUnneededStayingExecutorIsReleasedAtOnce) {
 
 class HealthTest : public SessionsTest {
  protected:
-  void Say(FakeLink& link, const std::string& problem) {
+  void ReportProblem(FakeLink& link, const std::string& problem) {
     v1::Health health;
     health.set_problem(problem);
     server->sessions.OnHealth(link.id, health);
@@ -142,11 +142,11 @@ class HealthTest : public SessionsTest {
 
 TEST_F(HealthTest, NothingIsPlacedOnAnUnhealthyExecutor) {
   const auto link = server->Join("box");
-  Say(*link, "its disk is full");
+  ReportProblem(*link, "its disk is full");
   Create();
   EXPECT_EQ(Problem(), "its disk is full");
   EXPECT_EQ(link->desired().assignments_size(), 0);
-  Say(*link, "");
+  ReportProblem(*link, "");
   server->Run();
   EXPECT_GT(link->desired().assignments_size(), 0);
 }
@@ -155,7 +155,7 @@ TEST_F(HealthTest, AReportDuringTheStartCountsAfterTheJoin) {
   server->Join("box");
   Restart();
   const auto link = server->Connect(MakeHello("box", "a"));
-  Say(*link, "its disk is full");
+  ReportProblem(*link, "its disk is full");
   server->Start();
   EXPECT_EQ(Problem(), "its disk is full");
 }
@@ -163,11 +163,11 @@ TEST_F(HealthTest, AReportDuringTheStartCountsAfterTheJoin) {
 TEST_F(HealthTest, AReportThatTheStoreRefusesIsRequestedAgain) {
   const auto link = server->Join("box");
   FillAndTry();
-  Say(*link, "its disk is full");
+  ReportProblem(*link, "its disk is full");
   server->Run();
   EXPECT_EQ(Problem(), "");
   Free();
-  EXPECT_TRUE(link->closed) << "it says so again when it is back";
+  EXPECT_TRUE(link->closed) << "the executor repeats the message after it reconnects";
 }
 
 TEST_F(HealthTest, TheLastHeartbeatIsKnownWhileConnected) {

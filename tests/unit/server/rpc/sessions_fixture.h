@@ -103,20 +103,20 @@ class Server final : private Submissions, private Listener {
     Run();
     return link;
   }
-  void Beat(FakeLink& link) {
+  void SendHeartbeat(FakeLink& link) {
     v1::Heartbeat heartbeat;
     heartbeat.set_time_us(now_.us);
     sessions.OnHeartbeat(link.id, heartbeat, now_);
   }
-  void SayRemoved(FakeLink& link, uint64_t seq, size_t bytes = 100) {
+  void SendRemoval(FakeLink& link, uint64_t seq, size_t bytes = 100) {
     sessions.OnFacts(link.id, {.commands = {}, .last = seq, .bytes = bytes}, now_);
   }
   // A fact that must wait for space.
-  void SayFact(FakeLink& link, uint64_t seq) {
+  void SendStoredFact(FakeLink& link, uint64_t seq) {
     sessions.OnFacts(link.id, {.commands = {DrainExecutor{"box"}}, .last = seq, .bytes = 100},
                      now_);
   }
-  void Pass(int64_t us) {
+  void AdvanceTime(int64_t us) {
     now_.us += us;
     sessions.OnTime(now_);
   }

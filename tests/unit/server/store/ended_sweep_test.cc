@@ -12,7 +12,7 @@
 namespace attune::server {
 namespace {
 
-// The sample's sweep; its best so far is 0.871.
+// The sweep of the sample log. Its best value is 0.871.
 class EndedSweep : public ::testing::Test {
  protected:
   EndedSweep() { EXPECT_TRUE(store_->Append(log_.events()).ok()); }
@@ -30,7 +30,7 @@ class EndedSweep : public ::testing::Test {
   static Fact End() { return SweepEnded{SweepId(1), SweepState::kStopped, "stopped on request"}; }
 
   double Best() { return reader_->Sweep(SweepId(1)).value().Best()->values.front(); }
-  void ExpectSound() {
+  void ExpectIntact() {
     const auto findings = CheckDatabase(path_).value();
     for (const Finding& finding : findings) EXPECT_EQ(finding.fault, std::nullopt) << finding.what;
   }
@@ -45,7 +45,7 @@ class EndedSweep : public ::testing::Test {
 TEST_F(EndedSweep, HasTheBestReportOfItsLastBatchOnItsFront) {
   Append({Report(3, 0.9), End()});
   EXPECT_EQ(Best(), 0.9);
-  ExpectSound();
+  ExpectIntact();
 }
 
 TEST_F(EndedSweep, ALateReportJoinsItsFrontOrNot) {
@@ -54,7 +54,7 @@ TEST_F(EndedSweep, ALateReportJoinsItsFrontOrNot) {
   EXPECT_EQ(Best(), 0.9);
   Append({Report(5, 0.95)});
   EXPECT_EQ(Best(), 0.95);
-  ExpectSound();
+  ExpectIntact();
 }
 
 TEST_F(EndedSweep, KeepsItsFrontWhenItIsReopened) {
@@ -65,10 +65,10 @@ TEST_F(EndedSweep, KeepsItsFrontWhenItIsReopened) {
   EXPECT_EQ(Best(), 0.95);
   Append({Report(6, 0.96)});
   EXPECT_EQ(Best(), 0.96);
-  ExpectSound();
+  ExpectIntact();
 }
 
-// A later report is compared with the table's present contents.
+// A later report is compared with the current rows of the table.
 TEST_F(EndedSweep, IsNotKeptInMemory) {
   Append({End()});
   auto other =

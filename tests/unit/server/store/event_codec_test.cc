@@ -36,7 +36,7 @@ TEST(EventCodec, RoundTripsEveryFact) {
   }
 }
 
-// The test above compares only what Fields writes.
+// The test above compares only the members that Fields writes.
 TEST(EventCodec, AnExecutorJoinedKeepsWhichDeletedSweepsItHas) {
   const auto decoded = DecodeAgain(Encode(ExecutorJoined{.name = "a", .deleted = {SweepId(3)}}));
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;
@@ -69,7 +69,7 @@ TEST(EventCodec, WritesOnlyPresentMembersOfARationale) {
                                    R"("rationale":{"rule":"random","text":"drawn at random"}})");
 }
 
-TEST(EventCodec, AFieldThatIsLeftOutHasItsDefault) {
+TEST(EventCodec, AMissingFieldHasItsDefault) {
   const auto decoded = Decode({.kind = "attempt_ended",
                                .sweep = SweepId(1),
                                .trial = TrialNumber(2),
@@ -161,7 +161,7 @@ TEST(EventCodec, UnreadableEventsAreCorruptAndNamed) {
       {"trial_requeued", 1, R"({"reason": )", "trial_requeued"},
       {"trial_ended", 1, R"({"state": "asleep", "reason": ""})", "'asleep'"},
       {"trial_reported", 1, R"({"attempt":1,"step":1,"seconds":0,"metrics":{"a":"x"}})", "a"},
-      {"attempt_started", 1, R"({"attempt":1e99,"pids":[]})", "1e+99 is not a whole number"},
+      {"attempt_started", 1, R"({"attempt":1e99,"pids":[]})", "1e+99"},
       {"attempt_started", 1, R"({"attempt":1,"pids":[18446744073709551615]})",
        "18446744073709551615"},
       {"sweep_created", 1, R"({"spec":{},"source":"","idempotency_key":""})", "sweep_created"},
@@ -183,7 +183,7 @@ TEST(EventCodec, ARowWithoutItsTrialIsCorrupt) {
   const auto decoded =
       Decode({.kind = "trial_requeued", .sweep = SweepId(1), .payload = R"({"reason": "x"})"});
   ASSERT_FALSE(decoded.ok());
-  EXPECT_NE(decoded.error().message.find("names no trial"), std::string::npos);
+  EXPECT_EQ(decoded.error().code, ErrorCode::kCorrupt);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ TrialReported Report(Metrics metrics) {
           .report = {.step = Step(4), .metrics = std::move(metrics), .seconds = Seconds(0.25)}};
 }
 
-std::string Written(const TrialReported& fact) {
+std::string WriteFact(const TrialReported& fact) {
   std::string text;
   WriteMeasured(fact, text);
   return text;
@@ -34,7 +34,7 @@ Result<Fact> Read(const std::string& payload) {
 }
 
 TEST(MeasuredForm, TheScannerReadsWhatWasWritten) {
-  const std::string text = Written(Report({{"accuracy", 1.0}, {"loss", 1e-310}}));
+  const std::string text = WriteFact(Report({{"accuracy", 1.0}, {"loss", 1e-310}}));
   MeasuredScanner scanner(text);
   Metrics metrics;
   while (scanner.NextMetric()) metrics.emplace(scanner.name(), scanner.value());
@@ -65,7 +65,7 @@ TEST(MeasuredForm, LoggedMetricsAreReadInAnyJsonForm) {
 }
 
 TEST(MeasuredForm, RealsStayReals) {
-  EXPECT_EQ(Written(Report({{"a", 2.0}, {"b", -0.0}, {"c", 1e22}})),
+  EXPECT_EQ(WriteFact(Report({{"a", 2.0}, {"b", -0.0}, {"c", 1e22}})),
             R"([3,4,0.25,{"a":2.0,"b":-0.0,"c":1e+22}])");
 }
 
@@ -77,7 +77,7 @@ TEST(MeasuredForm, AReportWithoutMetricsIsWhole) {
 
 TEST(MeasuredForm, NamesThatNeedEscapesComeBack) {
   const Metrics metrics = {{"a\"b", 1.0}, {"c\\d", 2.0}, {"tab\t", 3.0}, {"größe", 4.0}, {"", 5.0}};
-  const auto read = Read(Written(Report(metrics)));
+  const auto read = Read(WriteFact(Report(metrics)));
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(std::get<TrialReported>(*read).report.metrics, metrics);
 }
@@ -89,7 +89,7 @@ TEST(MeasuredForm, ReportsAreReadInAnyJsonForm) {
 }
 
 TEST(MeasuredForm, ATruncatedPayloadIsCorrupt) {
-  const std::string whole = Written(Report({{"loss", std::nan("")}, {"other", 0.5}}));
+  const std::string whole = WriteFact(Report({{"loss", std::nan("")}, {"other", 0.5}}));
   for (size_t size = 0; size < whole.size(); ++size) {
     const auto read = Read(whole.substr(0, size));
     ASSERT_FALSE(read.ok()) << whole.substr(0, size);

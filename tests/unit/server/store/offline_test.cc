@@ -11,6 +11,7 @@
 #include "server/store/offline/check.h"
 #include "server/store/offline/export.h"
 #include "server/store/sqlite_store.h"
+#include "tests/support/mentions.h"
 #include "tests/support/sample_log.h"
 
 namespace attune::server {
@@ -55,17 +56,16 @@ class Offline : public ::testing::Test {
   ScratchFolder folder_;
   const std::string path_ = folder_ / "attune.db";
   SampleLog log_;
-  std::unique_ptr<SqliteStore> store_;  // like that of a running server
+  std::unique_ptr<SqliteStore> store_;  // open, as in a running server
 };
 
 TEST_F(Offline, ANonDatabaseIsNotReportedAsAFailedWrite) {
   const std::string letter = folder_ / "letter.db";
   std::ofstream(letter) << std::string(8192, 'x');
-  EXPECT_THAT(Faults(letter),
-              ElementsAre(HasSubstr("reading the database: file is not a database")));
+  EXPECT_THAT(Faults(letter), ElementsAre(HasSubstr("not a database")));
 }
 
-TEST_F(Offline, ASoundDatabaseHasNoFaultsWhileItsServerRuns) {
+TEST_F(Offline, AnIntactDatabaseHasNoFaultsWhileItsServerRuns) {
   EXPECT_THAT(Faults(path_), IsEmpty());
   const auto findings = CheckDatabase(path_);
   ASSERT_GT(findings->size(), 2u);
@@ -76,28 +76,28 @@ TEST_F(Offline, ASoundDatabaseHasNoFaultsWhileItsServerRuns) {
 TEST_F(Offline, ALostEventIsFound) {
   Execute("DELETE FROM events WHERE seq = 5");
   ASSERT_THAT(Faults(path_), ::testing::Not(IsEmpty()));
-  EXPECT_THAT(Faults(path_).front(), HasSubstr("lacks event 5"));
+  EXPECT_THAT(Faults(path_).front(), HasSubstr("event 5"));
 }
 
-TEST_F(Offline, APayloadThatCannotBeReadIsFoundAndNamed) {
+TEST_F(Offline, AnUnreadablePayloadIsFoundAndNamed) {
   Execute("UPDATE events SET payload = '[1,' WHERE seq = 7");
-  EXPECT_THAT(Faults(path_).front(), HasSubstr("event 7: event of kind trial_reported"));
+  EXPECT_THAT(Faults(path_).front(), testing::Mentions("event 7: ", "trial_reported"));
 }
 
 TEST_F(Offline, ATableThatDiffersFromTheLogIsFound) {
   Execute(
       "UPDATE trials SET best = 9 WHERE number = 0; DELETE FROM attempts WHERE trial = 1;"
       "INSERT INTO logged_metrics (sweep, name) VALUES (1, 'nobody logs it')");
-  EXPECT_THAT(Faults(path_), ElementsAre(HasSubstr("table trials: 2 rows are not what the log"),
-                                         HasSubstr("table attempts: 1 rows"),
-                                         HasSubstr("table logged_metrics: 1 rows")));
+  EXPECT_THAT(Faults(path_), ElementsAre(testing::Mentions("table trials: ", "2"),
+                                         testing::Mentions("table attempts: ", "1"),
+                                         testing::Mentions("table logged_metrics: ", "1")));
 }
 
 TEST_F(Offline, AnUnreadableTableOfUnshownEventsIsAFault) {
   Execute("ALTER TABLE unshown RENAME COLUMN reason TO why");
-  EXPECT_THAT(Faults(path_), ElementsAre(HasSubstr("tables: using the database: no such column")));
+  EXPECT_THAT(Faults(path_), ElementsAre(testing::Mentions("tables: ", "no such column")));
   Execute("DROP TABLE unshown");
-  EXPECT_THAT(Faults(path_), ElementsAre(HasSubstr("tables: using the database: no such table")));
+  EXPECT_THAT(Faults(path_), ElementsAre(testing::Mentions("tables: ", "no such table")));
 }
 
 TEST_F(Offline, ADamagedPageIsFound) {
@@ -121,16 +121,15 @@ TEST_F(Offline, TablesOfAnotherVersionMustBeRebuiltFirst) {
   Execute("UPDATE written_by SET version = '0.0.9', tables = 1");
   const auto findings = CheckDatabase(path_);
   ASSERT_FALSE(findings.ok());
-  EXPECT_THAT(findings.error().message, HasSubstr("has the tables of Attune 0.0.9"));
-  EXPECT_THAT(findings.error().message, HasSubstr("start `attune serve` on it"));
+  EXPECT_THAT(findings.error().message, testing::Mentions("0.0.9", "attune serve"));
 }
 
 TEST_F(Offline, AnotherFormatIsRefusedWithBothVersions) {
   Execute("UPDATE written_by SET version = '9.8.7'; PRAGMA user_version = 9");
   const auto findings = CheckDatabase(path_);
   ASSERT_FALSE(findings.ok());
-  EXPECT_THAT(findings.error().message, HasSubstr("format 9, written by Attune 9.8.7"));
-  EXPECT_THAT(findings.error().message, HasSubstr(std::string("this is Attune ") + kVersion));
+  EXPECT_THAT(findings.error().message, testing::Mentions("format 9", "9.8.7"));
+  EXPECT_THAT(findings.error().message, HasSubstr(kVersion));
 }
 
 TEST_F(Offline, DecisionsOfAMissingDatabaseAreNotFound) {
@@ -140,7 +139,7 @@ TEST_F(Offline, DecisionsOfAMissingDatabaseAreNotFound) {
   EXPECT_EQ(finding.error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(Offline, ABackupIsSoundAndHoldsWhatWasCommittedBeforeIt) {
+TEST_F(Offline, ABackupIsIntactAndHasAllCommittedEvents) {
   const std::string copy = folder_ / "copy.db";
   ASSERT_TRUE(Backup(path_, copy).ok());
   EXPECT_THAT(Faults(copy), IsEmpty());
@@ -178,7 +177,6 @@ TEST_F(Offline, VacuumIsRefusedWhileAServerRunsAndGivesSpaceBackAfterwards) {
   const Status refused = Vacuum(path_);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
-  EXPECT_THAT(refused.error().message, HasSubstr("stop the server"));
 
   store_.reset();
   Execute("CREATE TABLE waste AS SELECT randomblob(1000000) AS bytes; DROP TABLE waste");
@@ -214,11 +212,11 @@ TEST_F(Offline, JsonLinesKeepObjects) {
 TEST_F(Offline, ExportedEventsAreTheWholeLogOrASweeps) {
   EXPECT_EQ(Lines({.what = ExportOptions::What::kEvents}).size(), log_.events().size() + 1);
   EXPECT_EQ(Lines({.what = ExportOptions::What::kEvents, .sweep = SweepId(1)}).size(),
-            log_.events().size() - 1);  // without the executor's two, with the header
+            log_.events().size() - 1);  // without the two events of executors, and with the header
   EXPECT_EQ(Lines({.what = ExportOptions::What::kEvents, .sweep = SweepId(2)}).size(), 1u);
 }
 
-TEST_F(Offline, ExportedEventsHaveEnvOnlyIfAsked) {
+TEST_F(Offline, ExportedEventsContainEnvironmentsOnlyOnRequest) {
   ExportOptions options{.what = ExportOptions::What::kEvents};
   const auto contains = [&](const std::string& word) {
     for (const std::string& line : Lines(options))

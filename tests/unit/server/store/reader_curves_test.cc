@@ -30,7 +30,7 @@ TEST_F(ReaderCurvesTest, CurvesTellWhereTheyContinueADonor) {
                    .step = Step(4),
                    .verdict = Verdict::Exploit(donor, SampleConfig(0.3), {.rule = "pbt"}),
                    .cloned = kept});
-  // A trial that waited for its whole population gets its donor once all have reported.
+  // The trial waited for its whole population. It gets its donor once all trials have reported.
   Add(TrialPromoted{.trial = trial,
                     .config = SampleConfig(0.4),
                     .donor = CheckpointId{{SweepId(1), TrialNumber(2)}, 1, Step(3)},
@@ -79,11 +79,11 @@ TEST_F(ReaderCurvesTest, CurvesContainLoggedMetrics) {
   ASSERT_EQ(rest->size(), 3u);
   EXPECT_EQ(rest->at(2).attempt, 2u);
   EXPECT_THAT(reader_->Logged(Trial(0), EventSeq(0), 9).value(), IsEmpty());
-  EXPECT_THAT(reader_->Detail(trial)->history, SizeIs(2)) << "they are no reports";
+  EXPECT_THAT(reader_->Detail(trial)->history, SizeIs(2)) << "logged metrics are not reports";
 }
 
 TEST_F(ReaderCurvesTest, TheNewestAttemptThatCoversAStepCounts) {
-  const TrialId trial(SweepId(1), TrialNumber(3));  // whose attempt 1 has reported steps 1 and 2
+  const TrialId trial(SweepId(1), TrialNumber(3));  // its attempt 1 has reported steps 1 and 2
   const auto report = [&](uint32_t attempt, int64_t step, double value) {
     Add(TrialReported{{trial, attempt}, {.step = Step(step), .metrics = {{"loss", value}}}});
   };
@@ -148,7 +148,8 @@ TEST_F(ReaderCurvesTest, TheNumberOfLoggedMetricsIsLimited) {
   EXPECT_THAT(reader_->MetricCurves(SweepId(1), "10000")->trials[0].logged_values,
               ElementsAre(1, 2));
   EXPECT_THAT(reader_->MetricCurves(SweepId(1), "one more")->trials, IsEmpty());
-  EXPECT_THAT(reader_->Logged(trial, EventSeq(0), 9).value(), SizeIs(2)) << "all are in the log";
+  EXPECT_THAT(reader_->Logged(trial, EventSeq(0), 9).value(), SizeIs(2))
+      << "the log keeps all of them";
 }
 
 TEST_F(ReaderCurvesTest, AMetricNamedLikeAFieldIsNotMistakenForIt) {

@@ -86,7 +86,7 @@ TEST_F(ReaderTest, TheBestOfAMinimisingSweepIsTheLowest) {
   EXPECT_EQ(sweep->Best()->step, Step(2));
 }
 
-TEST_F(ReaderTest, AConfigurationThatASchedulerGaveHasItsReason) {
+TEST_F(ReaderTest, AConfigurationFromASchedulerHasItsReason) {
   const TrialId donor(SweepId(1), TrialNumber(0));
   const TrialId trial(SweepId(1), TrialNumber(1));
   EXPECT_EQ(reader_->Trial(trial)->rationale->text, "drawn at random");
@@ -105,7 +105,7 @@ TEST_F(ReaderTest, AConfigurationThatASchedulerGaveHasItsReason) {
   EXPECT_EQ(reader_->Trial(trial)->rationale, (Rationale{.rule = "pbt", .text = "lr times 1.2"}));
 }
 
-TEST_F(ReaderTest, WhyATrialWasPromotedIsKnownWhenItRuns) {
+TEST_F(ReaderTest, ARunningTrialKeepsTheReasonOfItsPromotion) {
   const TrialId trial(SweepId(1), TrialNumber(1));
   const DecisionRow last = reader_->Detail(trial)->decisions.back();
   Add(TrialPromoted{.trial = trial,
@@ -135,7 +135,7 @@ TEST_F(ReaderTest, WhyATrialWasPromotedIsKnownWhenItRuns) {
   EXPECT_FALSE((*explanation)->rung.empty());
   const auto of_report = reader_->Explain(trial, last.step);
   ASSERT_TRUE(of_report.ok() && *of_report);
-  EXPECT_EQ((*of_report)->decision.verdict, last.verdict) << "a step is that of a report";
+  EXPECT_EQ((*of_report)->decision.verdict, last.verdict) << "the step is that of the report";
 }
 
 TEST_F(ReaderTest, AFilteredReadOfEventsIsBounded) {
@@ -151,7 +151,7 @@ TEST_F(ReaderTest, AFilteredReadOfEventsIsBounded) {
   EXPECT_FALSE(rest->more);
 }
 
-TEST_F(ReaderTest, ResultsAreThoseOfEndedTrials) {
+TEST_F(ReaderTest, ResultsComeFromEndedTrials) {
   SweepSpec spec = SampleSpec();
   spec.objectives = {Maximise("accuracy"), Minimise("latency")};
   Add(SweepCreated{.sweep = SweepId(2), .spec = spec});
@@ -178,7 +178,7 @@ TEST_F(ReaderTest, ResultsAreThoseOfEndedTrials) {
   EXPECT_EQ((*results)[1].metrics, (Metrics{{"accuracy", 0.6}, {"latency", 30}}));
   EXPECT_EQ((*results)[1].config, SampleConfig(0.03));
   EXPECT_FALSE((*results)[1].complete);
-  EXPECT_TRUE((*results)[2].metrics.empty()) << "a report that does not count";
+  EXPECT_TRUE((*results)[2].metrics.empty()) << "its report does not count";
   EXPECT_TRUE((*results)[2].failed);
 }
 
@@ -213,7 +213,7 @@ TEST_F(ReaderTest, TheFrontIsFeasibleAndNotDominated) {
   EXPECT_EQ(sweep->owner, "ada");
 }
 
-TEST_F(ReaderTest, AnEditChangesTheSpecificationAndSaysWho) {
+TEST_F(ReaderTest, AnEditChangesTheSpecAndNamesItsActor) {
   SweepSpec spec = SampleSpec();
   spec.priority = 7;
   spec.stop.max_trials = 41;
@@ -226,7 +226,7 @@ TEST_F(ReaderTest, AnEditChangesTheSpecificationAndSaysWho) {
   EXPECT_EQ(sweep->edit->changes.size(), 2u);
 }
 
-TEST_F(ReaderTest, AVerdictSaysByWhichPolicyItWasGiven) {
+TEST_F(ReaderTest, AVerdictNamesItsPolicy) {
   const auto explain = [&] { return std::move(reader_->Explain(Trial(2), std::nullopt)->value()); };
   const Explanation before = explain();
   EXPECT_THAT(before.policy, HasSubstr(R"("reduction_factor":3)"));
@@ -235,12 +235,12 @@ TEST_F(ReaderTest, AVerdictSaysByWhichPolicyItWasGiven) {
   SweepSpec spec = SampleSpec();
   spec.stop.max_trials = 41;
   Add(SweepEdited{SweepId(1), spec, {"stop.max_trials 41"}});
-  EXPECT_FALSE(explain().policy_changed) << "it is judged as before";
+  EXPECT_FALSE(explain().policy_changed) << "the policy has not changed";
 
   spec.scheduler.options["reduction_factor"] = int64_t{4};
   Add(SweepEdited{SweepId(1), spec, {"scheduler.reduction_factor 4"}});
   EXPECT_TRUE(explain().policy_changed);
-  EXPECT_EQ(explain().policy, before.policy) << "what it was judged by stays";
+  EXPECT_EQ(explain().policy, before.policy) << "earlier decisions keep their policy";
   Add(TrialDecided{.attempt = {Trial(2), 1},
                    .step = Step(9),
                    .verdict = Verdict::Continue({.rule = "asha", .rung = Step(9)})});
@@ -249,7 +249,7 @@ TEST_F(ReaderTest, AVerdictSaysByWhichPolicyItWasGiven) {
   EXPECT_FALSE(explain().policy_changed);
 }
 
-TEST_F(ReaderTest, EventsSayWhoMadeThem) {
+TEST_F(ReaderTest, EventsNameTheirActors) {
   Event event = log_.Next(SearchExhausted{SweepId(1)});
   event.actor = "box";
   ASSERT_TRUE(store_->Append({&event, 1}).ok());
@@ -314,7 +314,7 @@ TEST_F(ReaderTest, EventsComeInPagesWithTheirPosition) {
   EXPECT_EQ(rest->events.size(), log_.events().size() - 10);
   EXPECT_EQ(rest->seen, log_.events().back().seq);
   const auto other = reader_->EventsAfter(EventSeq(0), SweepId(7), 1'000);
-  EXPECT_EQ(other->events.size(), 2u);  // the executor's
+  EXPECT_EQ(other->events.size(), 2u);  // both are of the executor
   EXPECT_EQ(other->seen, log_.events().back().seq);
 }
 
@@ -341,7 +341,7 @@ TEST_F(ReaderTest, MoreThreadsThanConnectionsAllGetTheirAnswer) {
 }
 
 // The queries that docs/reference/database.md shows.
-TEST_F(ReaderTest, TheDocumentsQueriesGiveRows) {
+TEST_F(ReaderTest, QueriesOfTheDocumentationReturnRows) {
   std::ifstream file(ATTUNE_SOURCE_DIR "/docs/reference/database.md");
   ASSERT_TRUE(file.is_open());
   std::stringstream text;

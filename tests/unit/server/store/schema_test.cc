@@ -13,7 +13,7 @@
 namespace attune::server {
 namespace {
 
-// Changes a row of a table, which a rebuild would undo.
+// Marks a row of a table. A rebuild would remove the mark.
 void MarkRow(const std::string& path) {
   ASSERT_TRUE(sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadWriteCreate, 0)
                   .value()
@@ -42,7 +42,7 @@ TEST(Schema, TablesOfAnotherFormAreRebuilt) {
   EXPECT_EQ(trial->trial.best, 0.871);
   MarkRow(path);
   SqliteStore::Open(path).value().reset();
-  EXPECT_TRUE(HasMarkedRow(path)) << "only the first time";
+  EXPECT_TRUE(HasMarkedRow(path)) << "only the first start rebuilds";
 }
 
 TEST(Schema, AnotherVersionWithTheSameTablesOnlyWritesItsName) {

@@ -47,7 +47,7 @@ class TableFaults : public ::testing::Test {
     const Status done = connection->Execute(sql);
     ASSERT_TRUE(done.ok()) << done.error().message;
   }
-  void ExpectSound() {
+  void ExpectIntact() {
     const auto findings = CheckDatabase(path_).value();
     for (const Finding& finding : findings) EXPECT_EQ(finding.fault, std::nullopt) << finding.what;
   }
@@ -85,7 +85,7 @@ class ManyTrials : public TableFaults {
                                                 .seconds = Seconds(static_cast<double>(step))}}));
     Append(events);
   }
-  int64_t UpToDate(int64_t step) {
+  int64_t CountRowsUpToDate(int64_t step) {
     return Number("SELECT count(*) FROM trials WHERE number >= 100 AND step = " +
                   std::to_string(step));
   }
@@ -96,7 +96,7 @@ TEST_F(TableFaults, AFactThatTheTablesCannotTakeIsStillLogged) {
   Open();
   Append(log_.events());
   const auto before = log_.events().size();
-  // The tables have this sweep already. Later events must still be stored.
+  // The tables already have this sweep. Later events must still be stored.
   Append({log_.Next(SweepCreated{.sweep = SweepId(1), .spec = SampleSpec()}),
           log_.Next(TrialEnded{{SweepId(1), TrialNumber(2)}, TrialState::kKilled, "by a person"})});
   EXPECT_EQ(store_->LastSeq().value, before + 2);
@@ -106,7 +106,7 @@ TEST_F(TableFaults, AFactThatTheTablesCannotTakeIsStillLogged) {
   const auto findings = CheckDatabase(path_).value();
   const auto tables = std::ranges::find(findings, "tables", &Finding::what);
   ASSERT_NE(tables, findings.end());
-  EXPECT_THAT(tables->fault.value_or(""), HasSubstr("do not contain event"));
+  EXPECT_THAT(tables->fault.value_or(""), HasSubstr("event " + std::to_string(before + 1)));
 }
 
 TEST_F(TableFaults, TheNextStartRebuildsTheTablesOnce) {
@@ -139,7 +139,7 @@ TEST_F(TableFaults, ReportsOfADamagedFrontAreInTheLogAndLeftOutUntilTheNextStart
     Open();
     EXPECT_EQ(Number("SELECT count(*) FROM unshown"), 0);
     EXPECT_EQ(Trial(3).best, best);
-    ExpectSound();
+    ExpectIntact();
   }
 }
 
@@ -184,7 +184,7 @@ TEST_F(TableFaults, NoKindOfFactIsRefused) {
   EXPECT_EQ(store_->LastSeq().value, static_cast<uint64_t>(Number("SELECT count(*) FROM events")));
 }
 
-TEST_F(TableFaults, SecondsThatAreNoNumberAreTaken) {
+TEST_F(TableFaults, NonFiniteSecondsAreAccepted) {
   Open();
   Append(log_.events());
   Append(TrialReported{
@@ -196,10 +196,10 @@ TEST_F(TableFaults, SecondsThatAreNoNumberAreTaken) {
 
 TEST_F(ManyTrials, FewRowsAreUpdatedWithABatch) {
   Report(1, 0.5);
-  EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kProgressRows));
+  EXPECT_EQ(CountRowsUpToDate(1), static_cast<int64_t>(kProgressRows));
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 1);
   EXPECT_FALSE(store_->DoBackgroundWork());
-  EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kTrials));
+  EXPECT_EQ(CountRowsUpToDate(1), static_cast<int64_t>(kTrials));
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 0);
   EXPECT_FALSE(store_->DoBackgroundWork());
 }
@@ -234,14 +234,14 @@ TEST_F(ManyTrials, TheRowOfATrialWhoseAttemptEndsIsUpToDate) {
 TEST_F(ManyTrials, TheNextProcessUpdatesTheRemainingRows) {
   Report(1, 0.5);
   Report(2, 0.25);
-  // An attempt that has ended since, and another attempt of the same trial without reports.
+  // The attempt has ended since. Another attempt of the same trial has no reports.
   Append({log_.Next(AttemptEnded{.attempt = {Id(170), 1}, .outcome = Outcome::kLost}),
           log_.Next(AttemptAssigned{.attempt = {Id(170), 2}, .epoch = Epoch(5'000)})});
   EXPECT_EQ(Number("SELECT count(*) FROM behind"), 1);
   Open();
-  EXPECT_EQ(UpToDate(2), static_cast<int64_t>(kTrials));
+  EXPECT_EQ(CountRowsUpToDate(2), static_cast<int64_t>(kTrials));
   EXPECT_EQ(Trial(Id(170).number.value).seconds, Seconds(2));
-  ExpectSound();
+  ExpectIntact();
 }
 
 TEST_F(ManyTrials, AStartWithADamagedFrontRebuildsTheTables) {
@@ -251,13 +251,13 @@ TEST_F(ManyTrials, AStartWithADamagedFrontRebuildsTheTables) {
   Execute("UPDATE front SET objectives = '[0.9'");
   Open();
   while (store_->DoBackgroundWork()) continue;
-  EXPECT_EQ(UpToDate(1), static_cast<int64_t>(kTrials));
-  ExpectSound();
+  EXPECT_EQ(CountRowsUpToDate(1), static_cast<int64_t>(kTrials));
+  ExpectIntact();
 }
 
-TEST_F(ManyTrials, ADatabaseThatIsBehindIsWhole) {
+TEST_F(ManyTrials, ADatabaseWithPendingRowsHasNoFaults) {
   Report(1, 0.5);
-  ExpectSound();
+  ExpectIntact();
 }
 
 TEST_F(ManyTrials, ABatchThatWasRefusedLosesNoReportOfAnEarlierOne) {
@@ -272,7 +272,7 @@ TEST_F(ManyTrials, ABatchThatWasRefusedLosesNoReportOfAnEarlierOne) {
   ASSERT_TRUE(other->Execute("ROLLBACK").ok());
   Append(SearchExhausted{SweepId(1)});
   while (store_->DoBackgroundWork()) continue;
-  EXPECT_EQ(UpToDate(2), static_cast<int64_t>(kTrials));
+  EXPECT_EQ(CountRowsUpToDate(2), static_cast<int64_t>(kTrials));
 }
 
 TEST_F(TableFaults, ALargeSnapshotIsSplitIntoRows) {

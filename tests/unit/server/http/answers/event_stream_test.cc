@@ -116,7 +116,7 @@ TEST_F(EventStreamTest, APauseIsAVerdictAndAState) {
 // The stream event of a fact, without the members that every event has.
 class Translation : public HttpFixture {
  protected:
-  std::string Of(Fact fact) {
+  std::string TranslatedText(Fact fact) {
     const auto events = Translate({EventSeq(1), Time{kSampleStart}, std::move(fact)}, *reader_);
     if (events.empty()) return "";
     Json data = Json::parse(events.front().data);
@@ -129,13 +129,13 @@ class Translation : public HttpFixture {
 };
 
 TEST_F(Translation, TellsASweepsStateAndEnd) {
-  EXPECT_EQ(Of(SweepPaused{sweep_, "paused on request"}),
+  EXPECT_EQ(TranslatedText(SweepPaused{sweep_, "paused on request"}),
             R"(sweep_changed {"state":"paused","reason":"paused on request","end_state":""})");
-  EXPECT_EQ(Of(SweepResumed{sweep_}),
+  EXPECT_EQ(TranslatedText(SweepResumed{sweep_}),
             R"(sweep_changed {"state":"running","reason":"","end_state":""})");
-  EXPECT_EQ(Of(SweepReopened{sweep_, "extended on request"}),
+  EXPECT_EQ(TranslatedText(SweepReopened{sweep_, "extended on request"}),
             R"(sweep_changed {"state":"running","reason":"extended on request","end_state":""})");
-  EXPECT_EQ(Of(SweepStopping{sweep_, SweepState::kKilled, "on request"}),
+  EXPECT_EQ(TranslatedText(SweepStopping{sweep_, SweepState::kKilled, "on request"}),
             R"(sweep_changed {"state":null,"reason":"on request","end_state":"killed"})");
 }
 
@@ -154,46 +154,48 @@ TEST_F(Translation, AnEditTellsWhatChangedAndWhoDidIt) {
 }
 
 TEST_F(Translation, ATrialThatWaitsAfterAFailureTellsUntilWhen) {
-  EXPECT_EQ(Of(TrialRequeued{trial_, "restart 1 of 3", Time{kSampleStart + 1'000'000}}),
+  EXPECT_EQ(TranslatedText(TrialRequeued{trial_, "restart 1 of 3", Time{kSampleStart + 1'000'000}}),
             R"(trial_changed {"state":"pending","reason":"restart 1 of 3",)"
             R"("not_before":"2026-11-21T10:00:01.000000Z"})");
-  EXPECT_EQ(Of(TrialRequeued{trial_, "its sweep was resumed", Time{kSampleStart}}),
+  EXPECT_EQ(TranslatedText(TrialRequeued{trial_, "its sweep was resumed", Time{kSampleStart}}),
             R"(trial_changed {"state":"pending","reason":"its sweep was resumed"})");
-  EXPECT_EQ(Of(TrialReopened{.record = {.id = trial_}, .reason = "tried again on request"}),
-            R"(trial_changed {"state":"pending","reason":"tried again on request"})");
+  EXPECT_EQ(
+      TranslatedText(TrialReopened{.record = {.id = trial_}, .reason = "tried again on request"}),
+      R"(trial_changed {"state":"pending","reason":"tried again on request"})");
 }
 
 TEST_F(Translation, TellsTheVerdictOfAYieldingTrial) {
-  EXPECT_EQ(Of(TrialYielding{trial_, Verdict::Pause({.text = "its sweep was paused"})}),
+  EXPECT_EQ(TranslatedText(TrialYielding{trial_, Verdict::Pause({.text = "its sweep was paused"})}),
             R"(trial_yielding {"verdict":"pause","reason":"its sweep was paused"})");
 }
 
 TEST_F(Translation, AnExploitTellsDonorAndConfiguration) {
-  const std::string text =
-      Of(TrialDecided{.attempt = {trial_, 1},
-                      .step = Step(3),
-                      .verdict = Verdict::Exploit({{SweepId(1), TrialNumber(7)}, 1, Step(3)},
-                                                  {{"lr", 0.1}}, {.text = "clones trial 7"})});
+  const std::string text = TranslatedText(
+      TrialDecided{.attempt = {trial_, 1},
+                   .step = Step(3),
+                   .verdict = Verdict::Exploit({{SweepId(1), TrialNumber(7)}, 1, Step(3)},
+                                               {{"lr", 0.1}}, {.text = "clones trial 7"})});
   EXPECT_THAT(text, HasSubstr(R"("donor":7,"donor_step":3,"config":{"lr":0.1})"));
 }
 
 TEST_F(Translation, APromotionOfACloneTellsItsDonor) {
   EXPECT_EQ(
-      Of(TrialPromoted{.trial = trial_,
-                       .reason = {.text = "clones trial 7"},
-                       .config = Config{{"lr", 0.1}},
-                       .donor = CheckpointId{{SweepId(1), TrialNumber(7)}, 1, Step(3)}}),
+      TranslatedText(
+          TrialPromoted{.trial = trial_,
+                        .reason = {.text = "clones trial 7"},
+                        .config = Config{{"lr", 0.1}},
+                        .donor = CheckpointId{{SweepId(1), TrialNumber(7)}, 1, Step(3)}}),
       R"(trial_changed {"state":"pending","reason":"clones trial 7","donor":7,"donor_step":3,)"
       R"("config":{"lr":0.1}})");
 }
 
 TEST_F(Translation, TellsChangesOfCheckpoints) {
   const CheckpointId checkpoint{trial_, 1, Step(3)};
-  EXPECT_EQ(Of(CheckpointPinned{checkpoint, true}),
+  EXPECT_EQ(TranslatedText(CheckpointPinned{checkpoint, true}),
             R"(checkpoint_pinned {"attempt":1,"step":3,"pinned":true})");
-  EXPECT_EQ(Of(CheckpointDropped{checkpoint, "box", "/data/3", "not among the newest"}),
+  EXPECT_EQ(TranslatedText(CheckpointDropped{checkpoint, "box", "/data/3", "not among the newest"}),
             R"(checkpoint_dropped {"attempt":1,"step":3,"reason":"not among the newest"})");
-  EXPECT_EQ(Of(CheckpointRemoved{checkpoint}), "");
+  EXPECT_EQ(TranslatedText(CheckpointRemoved{checkpoint}), "");
 }
 
 TEST_F(EventStreamTest, LastEventIdOverridesTheQuery) {

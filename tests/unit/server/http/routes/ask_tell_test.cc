@@ -1,5 +1,6 @@
 #include <future>
 
+#include "tests/support/mentions.h"
 #include "tests/unit/server/http/http_fixture.h"
 
 namespace attune::server {
@@ -42,7 +43,7 @@ max_concurrent_trials: 1
   }
 };
 
-// This happens after an update that changes the tables.
+// The server rebuilds its tables after an update that changes their form.
 TEST_F(AskTellTest, AsksAndReportsAreAnsweredWhileTablesAreRebuilt) {
   const std::string path = folder_ / "attune.db";
   const auto database =
@@ -68,7 +69,8 @@ TEST_F(AskTellTest, AsksAndReportsAreAnsweredWhileTablesAreRebuilt) {
   EXPECT_THAT(Parsed(refused, 503).at("detail"), HasSubstr("5 of "));
   EXPECT_EQ(refused->get_header_value("Retry-After"), "1");
   PostJson("/api/v1/sweeps/s2:kill", "", 503);
-  EXPECT_EQ(GetJson("/api/v1/executors").at("executors").size(), 1u) << "the brain knows them";
+  EXPECT_EQ(GetJson("/api/v1/executors").at("executors").size(), 1u)
+      << "executors are read from the brain";
 
   ASSERT_TRUE(database->Execute("DELETE FROM building").ok());
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("state"), "running") << "it was not killed";
@@ -91,7 +93,7 @@ TEST_F(AskTellTest, AReportGetsAVerdict) {
   const Json verdict =
       Tell(R"({"epoch": )" + epoch + R"(, "step": 1, "metrics": {"accuracy": 0.5}})");
   EXPECT_EQ(verdict.at("verdict"), "continue");
-  EXPECT_EQ(verdict.at("reason"), "goes on at rung 1");
+  EXPECT_THAT(verdict.at("reason"), HasSubstr("rung 1"));
   EXPECT_EQ(verdict.at("milestone"), 3);
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials/0").at("best"), 0.5);
 }
@@ -103,7 +105,7 @@ TEST_F(AskTellTest, AnAskAndEachReportNeedOneRoundTrip) {
   EXPECT_EQ(backend_.looks, before);
 }
 
-TEST_F(AskTellTest, TheStepOfAReportIsTheMetricThatIsTime) {
+TEST_F(AskTellTest, TheTimeMetricIsTheStepOfAReport) {
   const std::string spec =
       "metric: {name: accuracy, mode: max}\nparameters: {lr: {min: 0.001, max: 0.1}}\n"
       "initial_points: [{lr: 0.01}]\nsearcher: {name: random}\nscheduler: {name: asha, time_attr: "
@@ -120,9 +122,9 @@ TEST_F(AskTellTest, TheStepOfAReportIsTheMetricThatIsTime) {
   EXPECT_EQ(GetJson(trials + "/0").at("step"), 128);
   const auto fault = [](const Json& problem) { return problem.at("errors").at(0).dump(); };
   EXPECT_THAT(fault(tell(R"(, "metrics": {"accuracy": 0.5, "samples": "nan"}})", 422)),
-              HasSubstr("that is nan; it has to be at least 1 and finite"));
+              HasSubstr("nan"));
   EXPECT_THAT(fault(tell(R"(, "step": 7, "metrics": {"accuracy": 0.5, "samples": 300}})", 422)),
-              HasSubstr("is 7 where the metric that the sweep measures time in says 300"));
+              testing::Mentions("7", "300"));
   EXPECT_THAT(fault(tell(R"(, "step": 7, "metrics": {"accuracy": 0.5}})", 422)),
               HasSubstr("/metrics/samples"));
 }
@@ -132,7 +134,7 @@ TEST_F(AskTellTest, ARepeatedReportGetsTheSameVerdict) {
                            R"(, "step": 9, "metrics": {"accuracy": "nan"}})";
   const Json first = Tell(body);
   EXPECT_EQ(first.at("verdict"), "stop");
-  EXPECT_EQ(first.at("reason"), "reached step 9, the last");
+  EXPECT_THAT(first.at("reason"), HasSubstr("step 9"));
   EXPECT_EQ(Tell(body).dump(), first.dump());
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials/0").at("state"), "completed");
 }
@@ -146,9 +148,9 @@ TEST_F(AskTellTest, AnAskThatIsRepeatedAfterTheEndGetsTheFirstAnswer) {
   TellEnd(R"({"epoch": )" + first.at("epoch").dump() + R"(, "state": "completed"})");
   EXPECT_EQ(Ask("k").dump(), first.dump());  // the trial has ended
   TellEnd(R"({"epoch": )" + Ask().at("epoch").dump() + R"(, "state": "completed"})", 1);
-  Ask();  // the searcher has no more
+  Ask();  // the searcher is exhausted
   first["state"] = "completed";
-  EXPECT_EQ(Ask("k").dump(), first.dump());  // and so has the sweep
+  EXPECT_EQ(Ask("k").dump(), first.dump());  // the sweep has ended, too
   EXPECT_TRUE(Ask("another").at("trial").is_null());
 }
 
@@ -159,7 +161,7 @@ TEST_F(AskTellTest, AnEnqueueThatIsRepeatedAfterTheEndGetsTheFirstAnswer) {
   PostJson("/api/v1/sweeps/s2:kill", "", 202);
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("state"), "killed");
   EXPECT_EQ(PostJson(path, body, 201, "k").at("number"), 0);
-  EXPECT_THAT(PostJson(path, body, 409, "another").at("detail"), HasSubstr("has already ended"));
+  EXPECT_THAT(PostJson(path, body, 409, "another").at("detail"), HasSubstr("s2"));
 }
 
 TEST_F(AskTellTest, ATellAfterItsLeaseIsRefused) {
@@ -170,8 +172,8 @@ TEST_F(AskTellTest, ATellAfterItsLeaseIsRefused) {
   backend_.Wait(11'000'000);
   for (const std::string rest :
        {R"("step": 1, "metrics": {"accuracy": 0.5}})", R"("state": "running"})"})
-    EXPECT_THAT(Tell(R"({"epoch": )" + epoch + ", " + rest, 409).at("detail"),
-                HasSubstr("the lease of epoch " + epoch + " of trial s2/0 has run out"));
+    EXPECT_THAT(Tell(R"({"epoch": )" + epoch + ", " + rest, 409).at("detail").get<std::string>(),
+                testing::Mentions("lease", "epoch " + epoch, "s2/0"));
   const Json again = Ask();
   EXPECT_EQ(again.at("trial"), 0);
   EXPECT_EQ(again.at("attempt"), 2);
@@ -182,10 +184,10 @@ TEST_F(AskTellTest, AReleasedTrialIsOfferedAgainAtOnce) {
   const std::string epoch = Ask().at("epoch").dump();
   const std::string release = R"({"epoch": )" + epoch + R"(, "state": "released"})";
   TellEnd(release);
-  TellEnd(release);  // said twice
+  TellEnd(release);  // repeats the request
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials/0").at("attempts")[0].at("outcome"), "lost");
   EXPECT_THAT(Tell(R"({"epoch": )" + epoch + R"(, "state": "running"})", 409).at("detail"),
-              HasSubstr("has no attempt with epoch " + epoch));
+              HasSubstr("epoch " + epoch));
   const Json again = Ask();
   EXPECT_EQ(again.at("trial"), 0);
   EXPECT_EQ(again.at("attempt"), 2);
@@ -222,17 +224,17 @@ TEST_F(AskTellTest, AStoppedSweepSaysThatItStartsNoOtherTrial) {
   const Json none = Ask();
   EXPECT_TRUE(none.at("trial").is_null());
   EXPECT_EQ(none.at("state"), "running");
-  EXPECT_EQ(none.at("reason"), "no other trial starts: the sweep was stopped on request");
+  EXPECT_THAT(none.at("reason"), HasSubstr("stopped"));
 }
 
-TEST_F(AskTellTest, TheEndOfASweepIsAStateAndNoError) {
+TEST_F(AskTellTest, TheEndOfASweepIsNotAnError) {
   for (int trial : {0, 1}) {
     const std::string body =
         R"({"epoch": )" + Ask().at("epoch").dump() + R"(, "state": "completed"})";
     TellEnd(body, trial);
-    TellEnd(body, trial);  // tells it twice
+    TellEnd(body, trial);  // repeats the report
   }
-  Ask();  // the searcher has no more
+  Ask();  // the searcher is exhausted
   const Json none = Ask();
   EXPECT_TRUE(none.at("trial").is_null());
   EXPECT_EQ(none.at("state"), "completed");
@@ -320,7 +322,7 @@ TEST_F(AskTellTest, TheLastTellOfATrialMayAskForTheNext) {
 TEST_F(AskTellTest, ATellOfAContinuingTrialAsksForNothing) {
   const Json trial = Ask();
   EXPECT_FALSE(Tell(AtStep(1, trial)).contains("next"));
-  EXPECT_FALSE(Tell(AtStep(1, trial)).contains("next"));  // told again
+  EXPECT_FALSE(Tell(AtStep(1, trial)).contains("next"));  // repeats the report
   const auto renewed = client_->Post(
       "/api/v1/sweeps/s2/trials/0:tell",
       R"({"epoch": )" + trial.at("epoch").dump() + R"(, "state": "running", "ask": true})",
@@ -352,7 +354,7 @@ TEST_F(AskTellTest, ATellThatIsRefusedAsksForNothing) {
 
 TEST_F(AskTellTest, WithoutANextTrialTheTellSaysWhy) {
   const Json second = Tell(AtStep(9, Ask())).at("next");
-  for (int times = 0; times < 2; ++times) {  // the searcher has no more
+  for (int times = 0; times < 2; ++times) {  // the searcher is exhausted
     const Json next = Tell(AtStep(9, second), 200, 1).at("next");
     EXPECT_TRUE(next.at("trial").is_null());
     EXPECT_EQ(next.at("state"), "completed");
@@ -375,7 +377,7 @@ scheduler: {name: asha, max: 9}
   const Json next = PostJson("/api/v1/sweeps/s3/trials/0:tell", body).at("next");
   EXPECT_TRUE(next.at("trial").is_null());
   EXPECT_EQ(next.at("state"), "completed");
-  EXPECT_THAT(next.at("reason"), HasSubstr("has already ended"));
+  EXPECT_THAT(next.at("reason"), HasSubstr("s3"));
   GetJson("/api/v1/sweeps/s3/trials/1", 404);
 }
 
@@ -439,7 +441,7 @@ TEST_F(ImpatientTest, AnAskThatWaitsTooLongIsToldToAskAgain) {
   const Json none = PostJson("/api/v1/sweeps/s2/trials:ask");
   EXPECT_TRUE(none.at("trial").is_null());
   EXPECT_EQ(none.at("state"), "running");
-  EXPECT_THAT(none.at("reason"), HasSubstr("the searcher thinks about the next trial: ask again"));
+  EXPECT_THAT(none.at("reason"), HasSubstr("ask again"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/support/mentions.h"
 #include "tests/unit/server/http/http_fixture.h"
 
 namespace attune::server {
@@ -15,7 +16,7 @@ namespace {
 using ContractTest = HttpFixture;
 
 // A path of the contract with ids for its placeholders.
-std::string WithIds(std::string path) {
+std::string FillPlaceholders(std::string path) {
   for (const auto& [name, value] : {std::pair("{sweep}", "s1"),
                                     {"{trial}", "0"},
                                     {"{checkpoint}", "1-3"},
@@ -28,7 +29,7 @@ std::string WithIds(std::string path) {
 
 // The methods of a path, as the server lists them when another one is used.
 std::set<std::string> MethodsOf(httplib::Client& client, const std::string& path) {
-  const auto refusal = client.Put(WithIds(path));
+  const auto refusal = client.Put(FillPlaceholders(path));
   std::istringstream allowed(refusal ? refusal->get_header_value("Allow") : "");
   std::set<std::string> methods;
   for (std::string method; std::getline(allowed >> std::ws, method, ',');)
@@ -51,20 +52,21 @@ TEST_F(ContractTest, EachPathOfTheContractTakesItsMethods) {
 
 TEST_F(ContractTest, AnUnknownQueryParameterIsRefusedAndTheKnownOnesNamed) {
   const Json list = GetJson("/api/v1/sweeps?page_siz=2", 400);
-  EXPECT_EQ(list.at("detail"),
-            "page_siz: unknown query parameter; this request knows page_size, page_token");
-  EXPECT_EQ(GetJson("/api/v1/executors?state=lost", 400).at("detail"),
-            "state: unknown query parameter; this request has none");
+  EXPECT_THAT(list.at("detail").get<std::string>(),
+              testing::Mentions("page_siz: ", "page_size, page_token"));
+  EXPECT_THAT(GetJson("/api/v1/executors?state=lost", 400).at("detail").get<std::string>(),
+              testing::Mentions("state: "));
   const auto validated =
       client_->Post("/api/v1/sweeps:validate?directry=/tmp", "", "application/yaml");
   ASSERT_TRUE(validated);
   EXPECT_EQ(validated->status, 400);
-  EXPECT_THAT(validated->body, ::testing::HasSubstr("this request knows directory, file"));
+  EXPECT_THAT(validated->body, testing::Mentions("directory, file"));
 }
 
 TEST_F(ContractTest, EachQueryParameterOfTheContractIsKnown) {
   for (const rest::QueryParameter& each : rest::kQueryParameters) {
-    const std::string path = WithIds(std::string(each.path)) + "?" + std::string(each.name) + "=x";
+    const std::string path =
+        FillPlaceholders(std::string(each.path)) + "?" + std::string(each.name) + "=x";
     const auto answer =
         each.method == "GET" ? client_->Get(path) : client_->Post(path, "{}", "application/json");
     ASSERT_TRUE(answer) << path;
@@ -77,7 +79,7 @@ TEST_F(ContractTest, CurvesOfAnUnknownMetricAreRefused) {
   const Json problem = GetJson("/api/v1/sweeps/s1/curves?metric=acuracy", 400);
   EXPECT_THAT(
       problem.at("detail").get<std::string>(),
-      ::testing::AllOf(::testing::HasSubstr("has reported or logged acuracy"),
+      ::testing::AllOf(::testing::HasSubstr("acuracy"),
                        ::testing::HasSubstr(GetJson("/api/v1/sweeps/s1").at("metric").at("name"))));
 }
 

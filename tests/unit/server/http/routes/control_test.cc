@@ -1,4 +1,5 @@
 #include "base/result.h"
+#include "tests/support/mentions.h"
 #include "tests/unit/server/http/http_fixture.h"
 
 namespace attune::server {
@@ -18,15 +19,14 @@ scheduler: {name: asha, max: 9}
 resources: {workers: 2}
 )";
 
-// In addition to the sample log: sweep s2, whose trial 0 runs on the only executor and whose trial
-// 1 waits.
+// The sample log and a sweep s2. Its trial 0 runs on the only executor, and its trial 1 waits.
 class ControlTest : public HttpFixture {
  protected:
   ControlTest() {
     backend_.Add(ExecutorJoined{.name = "new",
                                 .instance = "i2",
                                 .incarnation = Incarnation(2),
-                                .resources = {.cpus = 4}});  // two of them for s1
+                                .resources = {.cpus = 4}});  // s1 uses two of them
     PostJson("/api/v1/sweeps?directory=/opt", kSweepFile, 201);
     PostJson("/api/v1/sweeps/s2/trials", "{config: {lr: 0.03, layers: 3}}", 201);
   }
@@ -34,42 +34,41 @@ class ControlTest : public HttpFixture {
   Json Trial(int number) { return GetJson("/api/v1/sweeps/s2/trials/" + std::to_string(number)); }
 };
 
-TEST_F(ControlTest, PauseTellsHowManyTrialsLeave) {
+TEST_F(ControlTest, PauseReturnsTheNumberOfTrialsThatLeave) {
   const Json sweep = PostJson("/api/v1/sweeps/s2:pause", "", 202);
   EXPECT_EQ(sweep.at("state"), "paused");
-  EXPECT_EQ(sweep.at("effect"), "1 running trial will save a checkpoint and leave");
-  EXPECT_EQ(PostJson("/api/v1/sweeps/s2:pause", "", 202).at("effect"), "it is paused already");
+  EXPECT_THAT(sweep.at("effect"), HasSubstr("1 running trial"));
+  EXPECT_NE(PostJson("/api/v1/sweeps/s2:pause", "", 202).at("effect"), sweep.at("effect"));
 }
 
-TEST_F(ControlTest, ATrialSaysWhyItDoesNotRun) {
+TEST_F(ControlTest, ATrialShowsWhyItWaits) {
   EXPECT_EQ(Trial(0).at("state"), "running");
   EXPECT_EQ(Trial(0).at("waiting_reason"), "");
   EXPECT_THAT(Trial(1).at("waiting_reason"), HasSubstr("CPU"));
   PostJson("/api/v1/sweeps/s2:pause", "", 202);
-  EXPECT_EQ(Trial(1).at("waiting_reason"), "its sweep is paused");
+  EXPECT_THAT(Trial(1).at("waiting_reason"), HasSubstr("paused"));
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2/trials").at("trials")[1].at("waiting_reason"),
-            "its sweep is paused");
+            Trial(1).at("waiting_reason"));
 }
 
 TEST_F(ControlTest, ResumeContinuesPausedTrialsFirst) {
   PostJson("/api/v1/sweeps/s2:pause", "", 202);
   const Json sweep = PostJson("/api/v1/sweeps/s2:resume", "", 202);
   EXPECT_EQ(sweep.at("state"), "running");
-  EXPECT_EQ(sweep.at("effect"), "the sweep continues");
-  EXPECT_EQ(PostJson("/api/v1/sweeps/s2:resume", "", 202).at("effect"), "it is running already");
+  EXPECT_NE(PostJson("/api/v1/sweeps/s2:resume", "", 202).at("effect"), sweep.at("effect"));
 }
 
 TEST_F(ControlTest, StopLetsRunningTrialsFinish) {
   const Json sweep = PostJson("/api/v1/sweeps/s2:stop", "", 202);
   EXPECT_EQ(sweep.at("state"), "running");
   EXPECT_EQ(sweep.at("end_state"), "stopped");
-  EXPECT_EQ(sweep.at("effect"), "1 running trial will finish, and nothing else starts");
-  EXPECT_EQ(PostJson("/api/v1/sweeps/s2:stop", "", 202).at("effect"), "it is ending already");
+  EXPECT_THAT(sweep.at("effect"), HasSubstr("1 running trial"));
+  EXPECT_NE(PostJson("/api/v1/sweeps/s2:stop", "", 202).at("effect"), sweep.at("effect"));
 }
 
 TEST_F(ControlTest, KillEndsEveryTrial) {
   const Json sweep = PostJson("/api/v1/sweeps/s2:kill", "", 202);
-  EXPECT_EQ(sweep.at("effect"), "2 trials ended now");
+  EXPECT_THAT(sweep.at("effect"), HasSubstr("2 trials"));
   EXPECT_EQ(sweep.at("trials").at("killed"), 2);
 }
 
@@ -87,29 +86,28 @@ TEST_F(ControlTest, AnEndedSweepIsDeletedUnlessACheckpointOfItIsPinned) {
   EXPECT_THAT(deleted.at("effect"), HasSubstr("its files"));
   for (const std::string path : {"", "/trials", "/trials/0", "/curves", "/checkpoints"})
     GetJson("/api/v1/sweeps/s1" + path, 404);
-  EXPECT_THAT(Parsed(client_->Delete("/api/v1/sweeps/s1"), 404).at("detail"),
-              HasSubstr("it was deleted"));
+  EXPECT_THAT(Parsed(client_->Delete("/api/v1/sweeps/s1"), 404).at("detail"), HasSubstr("deleted"));
   Parsed(client_->Delete("/api/v1/sweeps/s9"), 404);
 }
 
 TEST_F(ControlTest, AnEndedSweepCannotBePaused) {
   backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, "stopped on request"});
-  EXPECT_THAT(PostJson("/api/v1/sweeps/s1:pause", "", 409).at("detail"),
-              HasSubstr("has already ended"));
+  EXPECT_THAT(PostJson("/api/v1/sweeps/s1:pause", "", 409).at("detail"), HasSubstr("s1"));
   PostJson("/api/v1/sweeps/s9:pause", "", 404);
 }
 
 TEST_F(ControlTest, ExtendSetsTheLimitsThatAreGiven) {
   const Json sweep =
       PostJson("/api/v1/sweeps/s2:extend", R"({"max_step": 27, "max_time": "2h"})", 202);
-  EXPECT_EQ(sweep.at("effect"), "now max_step 27, max_time 2h");
+  EXPECT_THAT(sweep.at("effect").get<std::string>(),
+              testing::Mentions("max_step 27", "max_time 2h"));
   EXPECT_EQ(sweep.at("max_step"), 27);
   EXPECT_EQ(sweep.at("limits").at("max_time"), 7200.0);
-  EXPECT_EQ(PostJson("/api/v1/sweeps/s2:extend", R"({"max_time": "0s"})", 202).at("effect"),
-            "now no max_time");
+  EXPECT_THAT(PostJson("/api/v1/sweeps/s2:extend", R"({"max_time": "0s"})", 202).at("effect"),
+              HasSubstr("no max_time"));
 }
 
-TEST_F(ControlTest, AnExtensionThatCannotBeIsRefused) {
+TEST_F(ControlTest, AnInvalidExtensionIsRefused) {
   EXPECT_EQ(PostJson("/api/v1/sweeps/s2:extend", "", 422).at("errors")[0].at("pointer"),
             "/max_trials");
   EXPECT_EQ(PostJson("/api/v1/sweeps/s2:extend", R"({"max_trials": -1})", 422)
@@ -121,19 +119,19 @@ TEST_F(ControlTest, AnExtensionThatCannotBeIsRefused) {
   PostJson("/api/v1/sweeps/s2:extend", "{", 400);
 }
 
-TEST_F(ControlTest, AnExtensionWithAWrongLimitNamesOnlyThat) {
+TEST_F(ControlTest, AnExtensionNamesOnlyTheInvalidLimit) {
   const Json problem = PostJson("/api/v1/sweeps/s2:extend", R"({"max_time": 5})", 422);
   ASSERT_EQ(problem.at("errors").size(), 1u);
   EXPECT_EQ(problem["errors"][0].at("pointer"), "/max_time");
 }
 
-TEST_F(ControlTest, VerbsWithoutArgumentsRefuseABody) {
+TEST_F(ControlTest, ActionsWithoutArgumentsRefuseABody) {
   for (const std::string path :
        {"s2:pause", "s2:resume", "s2:stop", "s2:kill", "s2/trials/0:kill",
         "s1/trials/0/checkpoints/1-3:pin", "s1/trials/0/checkpoints/1-3:unpin"}) {
     const Json problem = PostJson("/api/v1/sweeps/" + path, R"({"after": "2h"})", 422);
     EXPECT_EQ(problem.at("errors")[0].at("pointer"), "/after") << path;
-    EXPECT_EQ(problem.at("errors")[0].at("message"), "unknown key; there are none here");
+    EXPECT_THAT(problem.at("errors")[0].at("message"), HasSubstr("unknown key"));
   }
   PostJson("/api/v1/executors/new:resume", R"({"after": "2h"})", 422);
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("state"), "running");
@@ -143,19 +141,20 @@ TEST_F(ControlTest, VerbsWithoutArgumentsRefuseABody) {
 TEST_F(ControlTest, AnEditIsAMergePatchOfTheSweepFile) {
   const Json sweep =
       PostJson("/api/v1/sweeps/s2:edit", R"({"priority": 5, "stop": {"max_time": "2h"}})", 202);
-  EXPECT_EQ(sweep.at("effect"), "now priority 5, stop.max_time 7200 s");
+  EXPECT_THAT(sweep.at("effect").get<std::string>(),
+              testing::Mentions("priority 5", "stop.max_time 7200 s"));
   EXPECT_EQ(sweep.at("priority"), 5);
   EXPECT_EQ(sweep.at("limits").at("max_time"), 7200.0);
   EXPECT_EQ(sweep.at("edited").at("actor"), "admin");
   EXPECT_EQ(sweep.at("edited").at("changes")[0], "priority 5");
-  EXPECT_EQ(PostJson("/api/v1/sweeps/s2:edit", R"({"priority": 5})", 202).at("effect"),
-            "nothing changes: the sweep has these values already");
+  const Json again = PostJson("/api/v1/sweeps/s2:edit", R"({"priority": 5})", 202);
+  EXPECT_THAT(again.at("effect"), ::testing::Not(HasSubstr("priority")));
+  EXPECT_EQ(again.at("edited"), sweep.at("edited"));
 }
 
-TEST_F(ControlTest, AnEditThatCannotBeIsRefusedByItsKey) {
+TEST_F(ControlTest, AnInvalidEditIsRefusedWithItsKey) {
   const Json seed = PostJson("/api/v1/sweeps/s2:edit", R"({"searcher": {"seed": 99}})", 422);
-  EXPECT_THAT(seed.at("detail"),
-              HasSubstr("searcher.seed: cannot change once the sweep has begun"));
+  EXPECT_THAT(seed.at("detail"), HasSubstr("searcher.seed: "));
   EXPECT_EQ(PostJson("/api/v1/sweeps/s2:edit", R"({"stop": {"max_trails": 4}})", 422)
                 .at("errors")[0]
                 .at("pointer"),
@@ -187,7 +186,7 @@ TEST_F(ControlTest, AConfigurationOutsideTheSpaceNamesEachPlace) {
   ASSERT_EQ(problem.at("errors").size(), 2u);
   EXPECT_EQ(problem["errors"][0].at("pointer"), "/config/lr");
   EXPECT_EQ(problem["errors"][1].at("pointer"), "/config/layer");
-  EXPECT_THAT(problem["errors"][1].at("message"), HasSubstr("did you mean layers?"));
+  EXPECT_THAT(problem["errors"][1].at("message"), HasSubstr("layers?"));
   EXPECT_EQ(PostJson("/api/v1/sweeps/s2/trials", R"({"config": {"lr": 7, "layers": 1}})", 422)
                 .at("errors")[0]
                 .at("pointer"),
@@ -198,7 +197,7 @@ TEST_F(ControlTest, AConfigurationOutsideTheSpaceNamesEachPlace) {
 TEST_F(ControlTest, AKilledTrialIsOver) {
   const Json trial = PostJson("/api/v1/sweeps/s2/trials/0:kill", "", 202);
   EXPECT_EQ(trial.at("state"), "killed");
-  EXPECT_EQ(trial.at("effect"), "it ended now");
+  EXPECT_NE(trial.at("effect"), "");
   PostJson("/api/v1/sweeps/s2/trials/0:kill", "", 409);
   PostJson("/api/v1/sweeps/s2/trials/9:kill", "", 404);
 }
@@ -208,7 +207,7 @@ TEST_F(ControlTest, AnEndedTrialIsRetried) {
   PostJson("/api/v1/sweeps/s2/trials/1:kill", "", 202);
   const Json trial = PostJson("/api/v1/sweeps/s2/trials/1:retry", "", 202);
   EXPECT_EQ(trial.at("state"), "pending");
-  EXPECT_EQ(trial.at("effect"), "it will start from the beginning");
+  EXPECT_THAT(trial.at("effect"), ::testing::Not(HasSubstr("step")));
 }
 
 TEST_F(ControlTest, ACompleteTrialResumesOrStartsAgain) {
@@ -216,18 +215,18 @@ TEST_F(ControlTest, ACompleteTrialResumesOrStartsAgain) {
   PostJson(path + ":retry", "", 409);
   PostJson(path + ":continue", R"({"until": 9})", 422);
   PostJson(path + ":continue", "", 422);
-  EXPECT_EQ(PostJson(path + ":continue", R"({"until": 81})", 202).at("effect"),
-            "it will resume from step 3, to step 81");
+  EXPECT_THAT(PostJson(path + ":continue", R"({"until": 81})", 202).at("effect").get<std::string>(),
+              testing::Mentions("step 3", "step 81"));
   PostJson(path + ":kill", "", 202);
-  EXPECT_EQ(PostJson(path + ":retry", R"({"from_start": true})", 202).at("effect"),
-            "it will start from the beginning");
+  EXPECT_THAT(PostJson(path + ":retry", R"({"from_start": true})", 202).at("effect"),
+              ::testing::Not(HasSubstr("step")));
 }
 
 TEST_F(ControlTest, ARestartedTrialIgnoresItsOldCheckpoints) {
-  const std::string path = "/api/v1/sweeps/s1/trials/0";  // its checkpoint of step 3 is pinned
+  const std::string path = "/api/v1/sweeps/s1/trials/0";  // has a pinned checkpoint of step 3
   PostJson(path + ":retry", R"({"from_start": true})", 202);
   PostJson(path + ":kill", "", 202);
-  EXPECT_EQ(PostJson(path + ":retry", "", 202).at("effect"), "it will start from the beginning");
+  EXPECT_THAT(PostJson(path + ":retry", "", 202).at("effect"), ::testing::Not(HasSubstr("step")));
 }
 
 TEST_F(ControlTest, ACheckpointIsPinnedAndUnpinned) {
@@ -247,9 +246,8 @@ TEST_F(ControlTest, ACheckpointIsDroppedOnce) {
   EXPECT_THAT(pinned.at("detail"), HasSubstr("attune checkpoint unpin s1/0/1-3"));
   PostJson(path + ":unpin", "", 202);
   const Json dropped = Parsed(client_->Delete(path), 202);
-  EXPECT_EQ(dropped.at("effect"), "its executor deletes the files");
-  EXPECT_EQ(dropped.at("reason"), "dropped on request");
-  EXPECT_EQ(Parsed(client_->Delete(path), 200).at("effect"), "it was dropped before");
+  EXPECT_THAT(dropped.at("reason"), HasSubstr("request"));
+  EXPECT_NE(Parsed(client_->Delete(path), 200).at("effect"), dropped.at("effect"));
   Parsed(client_->Delete("/api/v1/sweeps/s1/trials/0/checkpoints/1-4"), 404);
 }
 
@@ -260,7 +258,7 @@ TEST_F(ControlTest, TheBackendsRefusalsBecomeStatuses) {
     EXPECT_EQ(PostJson("/api/v1/sweeps/" + path, "", 507).at("detail"), "the disk is full");
 }
 
-// The executor "new" of four CPUs, where trial s2/0 runs its two workers.
+// Trial s2/0 runs with two workers on the executor "new", which has four CPUs.
 TEST_F(ControlTest, ADrainDescribesTheFateOfRunningTrials) {
   const Json drained = PostJson("/api/v1/executors/new:drain", R"({"reason": "a new disk"})", 202);
   EXPECT_EQ(drained.at("state"), "draining");
@@ -269,26 +267,23 @@ TEST_F(ControlTest, ADrainDescribesTheFateOfRunningTrials) {
   const auto running = drained.at("running");
   ASSERT_FALSE(running.empty());
   EXPECT_EQ(running.back().dump(), R"({"sweep":"s2","trial":0,"attempt":1,"ranks":[0,1]})");
-  EXPECT_THAT(drained.at("effect"), HasSubstr("nothing starts there until it is resumed; "));
-  EXPECT_THAT(drained.at("effect"), HasSubstr("will finish there"));
-  EXPECT_THAT(Trial(1).at("waiting_reason"), HasSubstr("nothing starts on new (drained)"));
+  EXPECT_THAT(drained.at("effect"), HasSubstr("finish"));
+  EXPECT_THAT(Trial(1).at("waiting_reason").get<std::string>(),
+              testing::Mentions("new", "drained"));
 
   const Json resumed = PostJson("/api/v1/executors/new:resume", "", 202);
   EXPECT_EQ(resumed.at("state"), "online");
   EXPECT_TRUE(resumed.at("drain").is_null());
-  EXPECT_EQ(resumed.at("effect"), "trials start there again");
-  EXPECT_EQ(PostJson("/api/v1/executors/new:resume", "", 202).at("effect"),
-            "it was not drained, quarantined or excluded");
+  EXPECT_NE(PostJson("/api/v1/executors/new:resume", "", 202).at("effect"), resumed.at("effect"));
 }
 
 TEST_F(ControlTest, ADrainThatCannotMoveATrialSaysSo) {
   const Json drained = PostJson("/api/v1/executors/new:drain", R"({"now": true})", 202);
-  EXPECT_THAT(drained.at("effect"), HasSubstr("because they cannot resume elsewhere"));
+  EXPECT_THAT(drained.at("effect"), HasSubstr("elsewhere"));
 }
 
 TEST_F(ControlTest, AnUnknownExecutorAndAWrongBodyAreRefused) {
-  EXPECT_THAT(PostJson("/api/v1/executors/boks:drain", "", 404).at("detail"),
-              HasSubstr("there is no executor boks"));
+  EXPECT_THAT(PostJson("/api/v1/executors/boks:drain", "", 404).at("detail"), HasSubstr("boks"));
   EXPECT_EQ(PostJson("/api/v1/executors/new:drain", R"({"why": "x"})", 422).at("errors").size(),
             1u);
 }

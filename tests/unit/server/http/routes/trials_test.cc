@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "tests/support/mentions.h"
 #include "tests/unit/server/http/http_fixture.h"
 
 namespace attune::server {
@@ -26,7 +27,8 @@ TEST_F(TrialsTest, TrialsAreListedByNumberAndInPages) {
 TEST_F(TrialsTest, ADecisionIsExplainedByOthersAtItsRung) {
   const Json explanation = GetJson("/api/v1/sweeps/s1/trials/1/explanation");
   EXPECT_EQ(explanation.at("decision").at("reason"), "stopped at step 1: rank 2 of 2");
-  EXPECT_EQ(explanation.at("decision").at("policy"), 2) << "as the sweep was created";
+  EXPECT_EQ(explanation.at("decision").at("policy"), 2)
+      << "the policy of the sweep as it was created";
   EXPECT_EQ(explanation.at("policy").at("name"), "asha");
   EXPECT_EQ(explanation.at("policy_changed"), false);
   EXPECT_EQ(explanation.at("rung_trials"), Json::parse(R"([
@@ -34,7 +36,7 @@ TEST_F(TrialsTest, ADecisionIsExplainedByOthersAtItsRung) {
       {"number": 1, "value": 0.25, "verdict": "stop"}])"));
 }
 
-TEST_F(TrialsTest, ATrialSaysWhyItHasItsConfiguration) {
+TEST_F(TrialsTest, ATrialShowsTheRationaleOfItsConfiguration) {
   const Json drawn = Json::parse(R"({"rule": "random", "from": [], "results": 0, "score": null,
                                      "text": "drawn at random"})");
   const Json trial = GetJson("/api/v1/sweeps/s1/trials/1");
@@ -42,16 +44,17 @@ TEST_F(TrialsTest, ATrialSaysWhyItHasItsConfiguration) {
   EXPECT_EQ(trial.at("rationale"), drawn);
   const Json explanation = GetJson("/api/v1/sweeps/s1/trials/3/explanation");
   EXPECT_EQ(explanation.at("origin"), "random");
-  EXPECT_EQ(explanation.at("rationale"), nullptr) << "of a log that tells none";
-  EXPECT_EQ(explanation.at("decision"), nullptr) << "nothing was decided yet";
+  EXPECT_EQ(explanation.at("rationale"), nullptr) << "the log has none";
+  EXPECT_EQ(explanation.at("decision"), nullptr) << "no report was judged";
   EXPECT_EQ(explanation.at("rung_trials"), Json::array());
 }
 
 TEST_F(TrialsTest, ADecisionIsExplainedByItsStep) {
   const Json first = GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=1");
   EXPECT_EQ(first.at("decision").at("verdict"), "stop");
-  EXPECT_THAT(GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=5", 404).at("detail"),
-              HasSubstr("nothing was decided on trial s1/1 at step 5"));
+  EXPECT_THAT(
+      GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=5", 404).at("detail").get<std::string>(),
+      testing::Mentions("s1/1", "step 5"));
   GetJson("/api/v1/sweeps/s1/trials/99/explanation", 404);
   GetJson("/api/v1/sweeps/s1/trials/1/explanation?step=many", 400);
 }
@@ -110,7 +113,7 @@ TEST_F(TrialsTest, TheCheckpointsOfASweepAreListedInPages) {
     token = page.at("next_page_token");
     ++pages;
   } while (!token.empty());
-  EXPECT_EQ(pages, 4);  // one a trial
+  EXPECT_EQ(pages, 4);  // one for each trial
   ASSERT_EQ(kept.size(), 1u);
   EXPECT_EQ(kept[0].at("sweep"), "s1");
   EXPECT_EQ(kept[0].at("trial"), 0);
@@ -118,7 +121,7 @@ TEST_F(TrialsTest, TheCheckpointsOfASweepAreListedInPages) {
   EXPECT_EQ(kept[0].at("step"), 3);
   EXPECT_EQ(kept[0].at("bytes"), 431'232);
   EXPECT_EQ(kept[0].at("executor"), "box");
-  EXPECT_TRUE(kept[0].at("best").is_null());  // it was better at step 9
+  EXPECT_TRUE(kept[0].at("best").is_null());  // the trial was better at step 9
   GetJson("/api/v1/sweeps/s9/checkpoints", 404);
   GetJson("/api/v1/sweeps/s1/checkpoints?page_size=0", 400);
 }
@@ -162,7 +165,7 @@ TEST_F(TrialsTest, CurvesAreColumns) {
       R"("segments":[{"attempt":1,"first_step":1}],"clones":[]}])");
   EXPECT_EQ(GetJson("/api/v1/sweeps/s1/curves?metric=loss").at("trials").size(), 4u);
   EXPECT_THAT(GetJson("/api/v1/sweeps/s1/curves?metric=other", 400).at("detail"),
-              HasSubstr("has reported or logged other"));
+              HasSubstr("other"));
 }
 
 TEST_F(TrialsTest, LoggedMetricsAreInOrder) {

@@ -43,7 +43,7 @@ TEST(Framing, ARequestWithoutABodyEndsWithItsHead) {
   EXPECT_EQ(SizeOf(std::string(kGet) + "GET"), kGet.size());
 }
 
-TEST(Framing, ABodyIsAsLongAsItsLengthSays) {
+TEST(Framing, ABodyHasTheDeclaredLength) {
   const std::string request = Post("content-length:  5 \r\n", "12345");
   EXPECT_EQ(SizeOf(request + "GET /"), request.size());
   EXPECT_EQ(SizeOf(Post("Content-Length: 0\r\n", "")), Post("Content-Length: 0\r\n", "").size());
@@ -55,7 +55,7 @@ TEST(Framing, AChunkedBodyEndsWithItsLastChunk) {
   EXPECT_EQ(SizeOf(request + "GET /"), request.size());
 }
 
-TEST(Framing, TheHeadIsKnownBeforeTheBodyHasCome) {
+TEST(Framing, TheHeadIsReadBeforeTheBodyArrives) {
   Framing framing;
   EXPECT_EQ(framing.Read(Post("Content-Length: 5\r\nExpect: 100-continue\r\n", "12")),
             State::kBody);
@@ -102,7 +102,7 @@ TEST(Framing, AHeadHasAMaximumLength) {
   EXPECT_EQ(ProblemOf(begin + std::string(kMaxHeadBytes - begin.size() + 1, 'x') + "\r\n\r\n"),
             rest::ProblemType::kHeadersTooLarge);
   EXPECT_EQ(ProblemOf(begin + std::string(kMaxHeadBytes, 'x')),
-            rest::ProblemType::kHeadersTooLarge);  // and still no end
+            rest::ProblemType::kHeadersTooLarge);  // the head has no end yet
 }
 
 TEST(Framing, AChunkedBodyHasAMaximumLength) {

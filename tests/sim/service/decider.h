@@ -13,8 +13,8 @@
 
 namespace attune::sim {
 
-// Makes the brain of the simulated server: the real one, or one with a deliberate fault.
-std::unique_ptr<server::Decider> MakeMind(Variant variant, Reachable reachable);
+// Makes the decider of the simulated server: the real brain, or a brain with a deliberate fault.
+std::unique_ptr<server::Decider> MakeDecider(Variant variant, Reachable reachable);
 
 // One call of the brain in a batch that became durable: a command, or a call of Advance.
 struct Input {
@@ -23,22 +23,23 @@ struct Input {
   std::map<std::string, Reach> reach;  // of the executors known at that time
 };
 
-// Records the calls of a mind that produced events.
-class RecordingMind final : public server::Decider {
+// Records the calls of a decider that produced events.
+class RecordingDecider final : public server::Decider {
  public:
   // Appends to `inputs`, which must outlive this object.
-  RecordingMind(std::unique_ptr<server::Decider> mind, Reachable reachable, std::vector<Input>& inputs)
-      : mind_(std::move(mind)), reachable_(std::move(reachable)), inputs_(inputs) {}
+  RecordingDecider(std::unique_ptr<server::Decider> decider, Reachable reachable,
+                   std::vector<Input>& inputs)
+      : decider_(std::move(decider)), reachable_(std::move(reachable)), inputs_(inputs) {}
 
   Result<std::vector<Event>> Execute(const Command& command, Time now,
                                      std::string_view actor) override;
   Brain::Portion Advance(Time now) override;
-  Brain& brain() override { return mind_->brain(); }
+  Brain& brain() override { return decider_->brain(); }
 
  private:
   std::map<std::string, Reach> CurrentReach();
 
-  std::unique_ptr<server::Decider> mind_;
+  std::unique_ptr<server::Decider> decider_;
   Reachable reachable_;
   std::vector<Input>& inputs_;
 };

@@ -1,4 +1,4 @@
-#include "tests/sim/service/mind.h"
+#include "tests/sim/service/decider.h"
 
 #include <algorithm>
 #include <map>
@@ -14,9 +14,9 @@ namespace attune::sim {
 namespace {
 
 // A brain with the fault of a variant.
-class FaultyMind final : public server::Decider {
+class FaultyDecider final : public server::Decider {
  public:
-  FaultyMind(Variant variant, Reachable reachable)
+  FaultyDecider(Variant variant, Reachable reachable)
       : variant_(variant), brain_(AlgorithmsFor(variant), reachable), reachable_(reachable) {}
 
   Result<std::vector<Event>> Execute(const Command& original, Time now,
@@ -210,7 +210,7 @@ class FaultyMind final : public server::Decider {
 
 }  // namespace
 
-std::unique_ptr<server::Decider> MakeMind(Variant variant, Reachable reachable) {
+std::unique_ptr<server::Decider> MakeDecider(Variant variant, Reachable reachable) {
   switch (variant) {
     case Variant::kForgetsEpoch:
     case Variant::kFreesDonor:
@@ -229,28 +229,28 @@ std::unique_ptr<server::Decider> MakeMind(Variant variant, Reachable reachable) 
     case Variant::kKeepsReservation:
     case Variant::kOverlooksDepartures:
     case Variant::kWastesSlots:
-      return std::make_unique<FaultyMind>(variant, std::move(reachable));
+      return std::make_unique<FaultyDecider>(variant, std::move(reachable));
     default:
       return server::MakeBrainDecider(AlgorithmsFor(variant), std::move(reachable));
   }
 }
 
-std::map<std::string, Reach> RecordingMind::CurrentReach() {
+std::map<std::string, Reach> RecordingDecider::CurrentReach() {
   std::map<std::string, Reach> reached;
   for (const auto& [name, executor] : brain().state().executors)
     reached.emplace(name, reachable_(name));
   return reached;
 }
 
-Result<std::vector<Event>> RecordingMind::Execute(const Command& command, Time now,
-                                                  std::string_view actor) {
-  auto events = mind_->Execute(command, now, actor);
+Result<std::vector<Event>> RecordingDecider::Execute(const Command& command, Time now,
+                                                     std::string_view actor) {
+  auto events = decider_->Execute(command, now, actor);
   if (events.ok() && !events->empty()) inputs_.push_back({command, now, CurrentReach()});
   return events;
 }
 
-Brain::Portion RecordingMind::Advance(Time now) {
-  auto portion = mind_->Advance(now);
+Brain::Portion RecordingDecider::Advance(Time now) {
+  auto portion = decider_->Advance(now);
   if (!portion.events.empty() || !inputs_.empty())
     inputs_.push_back({std::nullopt, now, CurrentReach()});
   return portion;
