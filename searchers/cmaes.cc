@@ -30,8 +30,8 @@ Cmaes::Options CmaesOptions(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> MakeCmaes(const SweepSpec& spec) {
-  if (auto error = SeveralMetrics(spec, "cmaes")) return *error;
-  if (auto error = WithoutEndInRange(spec, "CMA-ES")) return *error;
+  if (auto error = CheckOneMetric(spec, "cmaes")) return *error;
+  if (auto error = CheckHasEndIfInfinite(spec, "CMA-ES")) return *error;
   return {std::make_unique<Cmaes>(spec)};
 }
 
@@ -41,7 +41,7 @@ bool IsList(const Cube::Dimension& dimension) { return dimension.kind == Cube::K
 
 Cmaes::Cmaes(const SweepSpec& spec)
     : options_(CmaesOptions(spec.searcher)), seed_(spec.seed), record_(spec) {
-  Begin(Point(record_.cube().size(), 0.5), Population(), options_.initial_step);
+  StartRun(Point(record_.cube().size(), 0.5), Population(), options_.initial_step);
 }
 
 size_t Cmaes::Population() const {
@@ -50,7 +50,7 @@ size_t Cmaes::Population() const {
   return static_cast<size_t>(4 + 3 * Log(n));
 }
 
-void Cmaes::Begin(Point at, size_t population, double step) {
+void Cmaes::StartRun(Point at, size_t population, double step) {
   numeric_.clear();
   lists_.assign(at.size(), {});
   Point mean;
@@ -66,13 +66,13 @@ void Cmaes::Begin(Point at, size_t population, double step) {
   }
   normal_ = AdaptedNormal(std::move(mean), step, population);
   bests_.clear();
-  begun_ = generation_;
+  run_start_ = generation_;
 }
 
 // Where earlier sweeps were good, as wide as they were.
-void Cmaes::BeginWarm() {
+void Cmaes::StartWarmRun() {
   const Prior::Middle middle = Prior(record_).MiddleOf(record_.cube());
-  Begin(middle.mean, Population(), StepOf(middle.deviation));
+  StartRun(middle.mean, Population(), StepOf(middle.deviation));
 }
 
 double Cmaes::StepOf(const Point& deviation) const {
@@ -87,13 +87,13 @@ double Cmaes::StepOf(const Point& deviation) const {
   return count > 0 ? std::clamp(std::sqrt(squares / count), kLeastWarmStep * most, most) : most;
 }
 
-void Cmaes::BeginAgain() {
+void Cmaes::RestartElsewhere() {
   ++runs_;
   RandomStream random(seed_, TrialNumber(runs_), "cmaes/restart");
   Point at(record_.cube().size());
   for (double& coordinate : at) coordinate = random.Uniform();
   const size_t most = Population() << kMostDoublings;
-  Begin(std::move(at), std::min(2 * normal_.population(), most), options_.initial_step);
+  StartRun(std::move(at), std::min(2 * normal_.population(), most), options_.initial_step);
 }
 
 Point Cmaes::Sample(RandomStream& random) const {
@@ -124,7 +124,7 @@ Point Cmaes::Sample(RandomStream& random) const {
 }
 
 Rationale Cmaes::Explain() const {
-  std::string text = "draw of generation " + std::to_string(generation_ - begun_ + 1);
+  std::string text = "draw of generation " + std::to_string(generation_ - run_start_ + 1);
   if (runs_ > 0) text += " of run " + std::to_string(runs_ + 1);
   return {.rule = "adapted_normal",
           .text = text + ", of " + std::to_string(normal_.population()) + ": step size " +
@@ -144,7 +144,7 @@ Suggestion Cmaes::Draw(ProposalNumber proposal, Point& drawn) const {
     return last = cube.Build([&](size_t dimension) { return drawn[dimension]; });
   };
   Suggestion suggestion =
-      Untried(record_, propose, [this](int, const Config&) { return Explain(); });
+      ProposeUntried(record_, propose, [this](int, const Config&) { return Explain(); });
   const auto* proposed = std::get_if<Proposed>(&suggestion);
   if (proposed == nullptr || proposed->config != last) drawn.clear();  // the first that was left
   return suggestion;
@@ -167,10 +167,10 @@ void Cmaes::Observe(const Event& event) {
   }
   const auto news = record_.Observe(event);
   if (!news) return;
-  if (news->what == Record::What::kPrior) return BeginWarm();
+  if (news->what == Record::What::kPrior) return StartWarmRun();
   const uint32_t trial = news->trial;
   std::erase(finished_, trial);
-  if (news->what != Record::What::kStanding) {
+  if (news->what != Record::What::kStandingChanged) {
     drawn_.erase(trial);
     if (!drawn.empty()) drawn_[trial] = {std::move(drawn), generation_};
     return;
@@ -178,7 +178,7 @@ void Cmaes::Observe(const Event& event) {
   const Standing standing = record_.trial(trial).standing;
   if (standing == Standing::kRunning) return;
   const auto known = drawn_.find(trial);
-  const bool of_old_run = known != drawn_.end() && known->second.generation < begun_;
+  const bool of_old_run = known != drawn_.end() && known->second.generation < run_start_;
   if (standing == Standing::kNone || of_old_run) {
     drawn_.erase(trial);
     return;
@@ -215,7 +215,7 @@ void Cmaes::Learn() {
   }
   for (const uint32_t trial : best_first) drawn_.erase(trial);
   ++generation_;
-  if (!learned || Stands(best_first)) return BeginAgain();
+  if (!learned || HasStalled(best_first)) return RestartElsewhere();
   normal_.LimitDeviation(kMostDeviation);
   const double margin =
       1 / (static_cast<double>(numeric_.size()) * static_cast<double>(normal_.population()));
@@ -256,7 +256,7 @@ void Cmaes::LearnLists(const std::vector<uint32_t>& best_first) {
   }
 }
 
-bool Cmaes::Stands(const std::vector<uint32_t>& best_first) {
+bool Cmaes::HasStalled(const std::vector<uint32_t>& best_first) {
   const auto value = [&](uint32_t trial) {
     const Trial& known = record_.trial(trial);
     return known.standing <= Standing::kCut ? known.value : kInfinity;
@@ -296,19 +296,19 @@ void Cmaes::Adapt(const SweepSpec& spec) {
   ++generation_;
   finished_.clear();
   drawn_.clear();
-  if (!best && !record_.prior().empty()) return BeginWarm();
-  Begin(std::move(at), Population(), options_.initial_step);
+  if (!best && !record_.prior().empty()) return StartWarmRun();
+  StartRun(std::move(at), Population(), options_.initial_step);
 }
 
 void Cmaes::Save(ArchiveWriter& archive) const {
   record_.Save(archive);
-  archive(normal_, lists_, generation_, begun_, runs_, bests_, finished_, drawn_);
+  archive(normal_, lists_, generation_, run_start_, runs_, bests_, finished_, drawn_);
 }
 
 void Cmaes::Load(ArchiveReader& archive) {
   record_.Load(archive);
   const auto lists = lists_;
-  archive(normal_, lists_, generation_, begun_, runs_, bests_, finished_, drawn_);
+  archive(normal_, lists_, generation_, run_start_, runs_, bests_, finished_, drawn_);
   bool sound = archive.ok() && normal_.size() == numeric_.size() && lists_.size() == lists.size();
   for (size_t i = 0; sound && i < lists.size(); ++i) sound = lists_[i].size() == lists[i].size();
   for (const uint32_t trial : finished_) sound = sound && trial < record_.size();

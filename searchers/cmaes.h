@@ -62,16 +62,16 @@ class Cmaes final : public Searcher {
   };
 
   size_t Population() const;                             // that of the first run
-  void Begin(Point at, size_t population, double step);  // a run; of `at` numeric dimensions count
-  void BeginWarm();                                      // from results of earlier sweeps
+  void StartRun(Point at, size_t population, double step);  // a run; of `at` numeric dimensions count
+  void StartWarmRun();                                      // from results of earlier sweeps
   double StepOf(const Point& deviation) const;
-  void BeginAgain();  // elsewhere
+  void RestartElsewhere();  // elsewhere
   Rationale Explain() const;
   Suggestion Draw(ProposalNumber proposal, Point& drawn) const;
   Point Sample(RandomStream& random) const;
   void Learn();
   void LearnLists(const std::vector<uint32_t>& best_first);
-  bool Stands(const std::vector<uint32_t>& best_first);  // nothing moves any more
+  bool HasStalled(const std::vector<uint32_t>& best_first);  // nothing moves any more
 
   Options options_;
   uint64_t seed_;
@@ -80,7 +80,7 @@ class Cmaes final : public Searcher {
   AdaptedNormal normal_;                    // over these
   std::vector<std::vector<double>> lists_;  // by dimension, chances of the values; else empty
   uint64_t generation_ = 0;
-  uint64_t begun_ = 0;  // the generation that the run began with
+  uint64_t run_start_ = 0;  // the generation that the run began with
   uint32_t runs_ = 0;
   std::vector<double> bests_;        // of the last generations of the run
   std::vector<uint32_t> finished_;   // trials to learn from

@@ -37,7 +37,7 @@ Gp::Options GpOptions(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> MakeGp(const SweepSpec& spec) {
-  if (auto error = WithoutEndInRange(spec, "gp")) return *error;
+  if (auto error = CheckHasEndIfInfinite(spec, "gp")) return *error;
   return {std::make_unique<Gp>(spec)};
 }
 
@@ -154,12 +154,12 @@ Process Gp::ModelOf(size_t objective, const std::vector<uint32_t>& best_first,
     }
     return points;
   };
-  const auto fit = [&](const std::vector<uint32_t>& trials, const std::vector<Fitted>& beginnings,
+  const auto fit = [&](const std::vector<uint32_t>& trials, const std::vector<FittedParameters>& beginnings,
                        int evaluations) {
     return Fit(cube, rows(trials), Outcomes(record_, trials, objective), beginnings, evaluations);
   };
-  Fitted fitted =
-      fit(SpreadByRank(best_first, kRoughlyFitted), Beginnings(cube), kRoughEvaluations);
+  FittedParameters fitted =
+      fit(SpreadByRank(best_first, kRoughlyFitted), StartingParameters(cube), kRoughEvaluations);
   if (best_first.size() > kRoughlyFitted) {
     fitted = fit(BestAndNewest(best_first, kFitted), {fitted}, kRefitEvaluations);
   }
@@ -184,9 +184,9 @@ std::unique_ptr<Acquisition> Gp::Model(const std::vector<uint32_t>& best_first,
 }
 
 // REQUIRES: as many have ended as begin.
-Box Gp::Trusted(uint32_t best, const Acquisition& acquisition) const {
+Box Gp::SearchRegion(uint32_t best, const Acquisition& acquisition) const {
   const size_t n = record_.cube().size();
-  if (n <= kTrustedWhole || record_.objectives() > 1) return {Point(n, 0.0), Point(n, 1.0)};
+  if (n <= kGlobalDimensionsMax || record_.objectives() > 1) return {Point(n, 0.0), Point(n, 1.0)};
   std::vector<double> losses;
   for (uint32_t trial = 0; trial < record_.size(); ++trial) {
     const Trial& known = record_.trial(trial);
@@ -200,7 +200,7 @@ Box Gp::Trusted(uint32_t best, const Acquisition& acquisition) const {
   return TrustRegion(PointOf(best), lengthscales, TrustRegionSide(losses, n));
 }
 
-std::optional<Promising> Gp::Think(std::vector<uint32_t> best_first,
+std::optional<ScoredPoint> Gp::Think(std::vector<uint32_t> best_first,
                                    ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
   // A model that is pinned to a place that was tried goes on to the next best one. Failures and
@@ -221,18 +221,18 @@ std::optional<Promising> Gp::Think(std::vector<uint32_t> best_first,
   }
   RandomStream random(seed_, proposal, "gp/suggest");
   const auto is_new = [&](const Point& point) {
-    return cube.Finite() ? !record_.Tried(point) : !goes_on || !HasTrialAt(record_, point, 0);
+    return cube.IsFinite() ? !record_.Tried(point) : !goes_on || !HasTrialAt(record_, point, 0);
   };
   const Belief belief{prior_.empty() ? nullptr : &prior_,
                       kBelief / static_cast<double>(best_first.size())};
-  return MostPromising(cube, *model, belief, Trusted(best_first[0], *model), good, is_new, random);
+  return MaximiseAcquisition(cube, *model, belief, SearchRegion(best_first[0], *model), good, is_new, random);
 }
 
 Suggestion Gp::Suggest(ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
   const std::vector<uint32_t> known = Known();
   const bool starts = known.size() < StartupTrials() || cube.size() == 0;
-  std::optional<Promising> found;
+  std::optional<ScoredPoint> found;
   const bool repeats = proposal.value < prior_.best().size();
   const bool believes = starts && !prior_.empty();
   if (!starts && !repeats) found = Think(known, proposal);
@@ -248,12 +248,12 @@ Suggestion Gp::Suggest(ProposalNumber proposal) const {
       return cube.FromUniform(k, u);
     });
   };
-  return Untried(record_, propose, [&](int attempt, const Config& config) {
+  return ProposeUntried(record_, propose, [&](int attempt, const Config& config) {
     if (attempt == 0 && repeats) return prior_.ExplainBest(proposal);
     if (believes) return prior_.ExplainDraw();
     if (attempt == 0 && found) return Explain(known, config, found->log_improvement);
     if (starts) {
-      return StartPoint(proposal, attempt,
+      return ExplainStartPoint(proposal, attempt,
                         "until " + std::to_string(StartupTrials()) + " trials have ended");
     }
     return Rationale{.rule = "random", .text = "drawn at random: the model's place was tried"};
@@ -266,7 +266,7 @@ Rationale Gp::Explain(const std::vector<uint32_t>& best_first, const Config& con
       best_first.begin(),
       best_first.begin() + static_cast<ptrdiff_t>(std::min(best_first.size(), kGood)));
   const uint32_t near = Nearest(record_, good, record_.cube().Place(config).value());
-  const std::string changes = Changes(record_, near, config);
+  const std::string changes = DescribeChanges(record_, near, config);
   const auto seen = static_cast<int64_t>(std::min(best_first.size(), kMostObservations));
   return {.rule = "expected_improvement",
           .from = {TrialNumber(near)},

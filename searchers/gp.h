@@ -17,7 +17,7 @@ namespace attune::searchers {
 struct Box;
 class Acquisition;
 class Process;
-struct Promising;
+struct ScoredPoint;
 
 // Bayesian optimisation with a Gaussian process (Jones, Schonlau and Welch, "Efficient Global
 // Optimization of Expensive Black-Box Functions", Journal of Global Optimization 13, 1998): a model
@@ -49,7 +49,7 @@ class Gp final : public Searcher {
     int64_t startup_trials = 0;  // 0: 4 + parameters, 20 at most
   };
   static constexpr size_t kMostObservations = 500;
-  static constexpr size_t kTrustedWhole = 10;  // parameters
+  static constexpr size_t kGlobalDimensionsMax = 10;  // parameters
 
   // REQUIRES: options within the bounds of GpEntry().
   explicit Gp(const SweepSpec& spec);
@@ -72,9 +72,9 @@ class Gp final : public Searcher {
                                      ProposalNumber proposal) const;
   Process ModelOf(size_t objective, const std::vector<uint32_t>& best_first,
                   const std::vector<uint32_t>& pending, RandomStream& random) const;
-  Box Trusted(uint32_t best, const Acquisition& acquisition) const;
+  Box SearchRegion(uint32_t best, const Acquisition& acquisition) const;
   // Nullopt where all that it comes upon has been tried.
-  std::optional<Promising> Think(std::vector<uint32_t> best_first, ProposalNumber proposal) const;
+  std::optional<ScoredPoint> Think(std::vector<uint32_t> best_first, ProposalNumber proposal) const;
   Rationale Explain(const std::vector<uint32_t>& best_first, const Config& config,
                     double log_improvement) const;
 

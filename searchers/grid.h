@@ -44,14 +44,14 @@ class Grid final : public Searcher {
 
  private:
   // The configurations of the space, up to a place among them.
-  struct Past {
+  struct EarlierGrid {
     SearchSpace space;
     std::vector<int64_t> turns;
     bool exhausted = false;
   };
 
-  static bool Holds(const Past& past, const Config& config);
-  Config Here() const;
+  static bool HasProposed(const EarlierGrid& past, const Config& config);
+  Config CurrentConfig() const;
   // On to the first place from here that no earlier grid has proposed.
   void SkipProposed();
   // Turns the loops on by one; false: they have ended.
@@ -66,7 +66,7 @@ class Grid final : public Searcher {
   std::vector<bool> is_parent_;  // by place in parameters(): a condition names it
   int64_t place_ = 0;            // the same as a number, from 0
   bool exhausted_ = false;
-  std::vector<Past> earlier_;
+  std::vector<EarlierGrid> earlier_;
 };
 
 Entry<Searcher> GridEntry();

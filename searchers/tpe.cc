@@ -39,7 +39,7 @@ Tpe::Options TpeOptions(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> MakeTpe(const SweepSpec& spec) {
-  if (auto error = WithoutEndInRange(spec, "TPE")) return *error;
+  if (auto error = CheckHasEndIfInfinite(spec, "TPE")) return *error;
   return {std::make_unique<Tpe>(spec)};
 }
 
@@ -51,7 +51,7 @@ double Mixed(double share, double first, double second) {
 
 }  // namespace
 
-size_t Tpe::Group::PlaceOf(uint32_t trial) const {
+size_t Tpe::Group::IndexOf(uint32_t trial) const {
   return static_cast<size_t>(std::ranges::lower_bound(trials, trial) - trials.begin());
 }
 
@@ -71,7 +71,7 @@ void Tpe::Rebuild() {
       return std::ranges::find(parameter.when, cube.Name(i), &Condition::parent) !=
              parameter.when.end();
     };
-    if (!cube.Finite() && std::ranges::any_of(cube.space().parameters(), depends))
+    if (!cube.IsFinite() && std::ranges::any_of(cube.space().parameters(), depends))
       forks_.push_back(i);
   }
   groups_.clear();
@@ -102,7 +102,7 @@ Point Tpe::PointOf(const Group& group, uint32_t trial) const {
   return point;
 }
 
-bool Tpe::Follow(const Event&, const std::optional<Record::News>&) { return false; }
+bool Tpe::UpdateRanking(const Event&, const std::optional<Record::News>&) { return false; }
 
 bool Tpe::IsKnown(uint32_t trial) const {
   return record_.trial(trial).standing < Standing::kRunning;
@@ -118,18 +118,18 @@ void Tpe::Add(Group& group, uint32_t trial) {
   if (std::isnan(record_.At(trial, group.dimensions[0]))) return;
   group.trials.push_back(trial);
   group.others.Append(PointOf(group, trial));
-  group.others.Include(group.trials.size() - 1, IsKnown(trial));
+  group.others.SetIncluded(group.trials.size() - 1, IsKnown(trial));
   if (IsKnown(trial)) group.ranked.push_back(trial);
 }
 
 void Tpe::Rank(Group& group, uint32_t trial) {
-  const size_t place = group.PlaceOf(trial);
+  const size_t place = group.IndexOf(trial);
   if (place == group.trials.size() || group.trials[place] != trial) return;
   const auto before = std::ranges::find(group.ranked, trial);
   auto moved = before - group.ranked.begin();  // the first place where there is another one now
   const bool was_ranked = before != group.ranked.end();
   if (was_ranked) group.ranked.erase(before);
-  bool unsound = was_ranked && moved >= Sound(group);  // before, or now
+  bool unsound = was_ranked && moved >= CountValued(group);  // before, or now
   if (IsKnown(trial)) {
     const auto better = [this](uint32_t a, uint32_t b) { return Better(a, b); };
     const auto after = std::ranges::upper_bound(group.ranked, trial, better);
@@ -138,9 +138,9 @@ void Tpe::Rank(Group& group, uint32_t trial) {
     group.ranked.insert(after, trial);
   }
   ChooseGood(group);
-  if (unsound || std::cmp_less(moved, QuadraticFit::Wanted(group.axes))) Fit(group);
+  if (unsound || std::cmp_less(moved, QuadraticFit::ResultsMax(group.axes))) Fit(group);
   const bool good = std::ranges::find(group.good, trial) != group.good.end();
-  group.others.Include(place, IsKnown(trial) && !good);
+  group.others.SetIncluded(place, IsKnown(trial) && !good);
 }
 
 void Tpe::ChooseGood(Group& group) {
@@ -165,9 +165,9 @@ void Tpe::ChooseGood(Group& group) {
   if (group.good == before) return;
   for (const uint32_t trial : before) {
     if (std::ranges::find(group.good, trial) != group.good.end()) continue;
-    group.others.Include(group.PlaceOf(trial), IsKnown(trial));
+    group.others.SetIncluded(group.IndexOf(trial), IsKnown(trial));
   }
-  for (const uint32_t trial : group.good) group.others.Include(group.PlaceOf(trial), false);
+  for (const uint32_t trial : group.good) group.others.SetIncluded(group.IndexOf(trial), false);
   group.best.reset();
   if (group.good.empty()) return;
   std::vector<Point> centres;
@@ -175,7 +175,7 @@ void Tpe::ChooseGood(Group& group) {
   group.best.emplace(group.axes, std::move(centres));
 }
 
-ptrdiff_t Tpe::Sound(const Group& group) const {
+ptrdiff_t Tpe::CountValued(const Group& group) const {
   const auto has_value = [this](uint32_t trial) { return ValueOf(trial).has_value(); };
   return std::ranges::partition_point(group.ranked, has_value) - group.ranked.begin();
 }
@@ -184,8 +184,8 @@ ptrdiff_t Tpe::Sound(const Group& group) const {
 // counts as the worst of them. Of those without one the newest tell where the search is.
 void Tpe::Fit(Group& group) {
   group.fit.reset();
-  const auto sound = static_cast<size_t>(Sound(group));
-  const size_t wanted = QuadraticFit::Wanted(group.axes);
+  const auto sound = static_cast<size_t>(CountValued(group));
+  const size_t wanted = QuadraticFit::ResultsMax(group.axes);
   if (record_.objectives() > 1 || wanted == 0 || sound == 0) return;
   std::vector<Point> points;
   std::vector<double> values;
@@ -196,7 +196,7 @@ void Tpe::Fit(Group& group) {
   }
   std::vector<uint32_t> unsound(group.ranked.begin() + static_cast<ptrdiff_t>(sound),
                                 group.ranked.end());
-  const size_t most = std::min(unsound.size(), QuadraticFit::WantedFailed(group.axes));
+  const size_t most = std::min(unsound.size(), QuadraticFit::FailedMax(group.axes));
   std::ranges::partial_sort(unsound, unsound.begin() + static_cast<ptrdiff_t>(most),
                             std::ranges::greater{});
   std::vector<Point> failed;
@@ -208,9 +208,9 @@ void Tpe::Fit(Group& group) {
 
 void Tpe::Observe(const Event& event) {
   const auto news = record_.Observe(event);
-  if (Follow(event, news)) return Rebuild();
+  if (UpdateRanking(event, news)) return Rebuild();
   if (!news) return;
-  const bool anew = news->what == Record::What::kMoved || news->what == Record::What::kPrior;
+  const bool anew = news->what == Record::What::kRestarted || news->what == Record::What::kPrior;
   if (anew) return Rebuild();
   for (Group& group : groups_) {
     if (news->what == Record::What::kNew) {
@@ -237,14 +237,14 @@ void Tpe::Load(ArchiveReader& archive) {
   Rebuild();
 }
 
-size_t Tpe::Running(const Group& group) const {
+size_t Tpe::CountRunning(const Group& group) const {
   const size_t latest = std::min(kLatest, group.trials.size());
   return static_cast<size_t>(std::count_if(
       group.trials.end() - static_cast<ptrdiff_t>(latest), group.trials.end(),
       [this](uint32_t trial) { return record_.trial(trial).standing == Standing::kRunning; }));
 }
 
-bool Tpe::StartsUp() const {
+bool Tpe::IsStartingUp() const {
   return std::ranges::all_of(groups_, [this](const Group& group) {
     return static_cast<int64_t>(group.ranked.size()) < options_.startup_trials;
   });
@@ -253,7 +253,7 @@ bool Tpe::StartsUp() const {
 Suggestion Tpe::Suggest(ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "tpe/suggest");
-  const bool starts = prior_.empty() && StartsUp();
+  const bool starts = prior_.empty() && IsStartingUp();
   const bool repeats = Repeats(proposal);
   double ratio = 0;
   bool elsewhere = false;  // than where the model would try
@@ -283,16 +283,16 @@ Suggestion Tpe::Suggest(ProposalNumber proposal) const {
     for (int tries = 0; tries < kForksTried && IsTwin(config); ++tries) config = by_model();
     return config;
   };
-  return Untried(record_, propose, [&](int attempt, const Config& config) {
+  return ProposeUntried(record_, propose, [&](int attempt, const Config& config) {
     if (repeats && attempt == 0) return prior_.ExplainBest(proposal);
     if (elsewhere) {
       return Rationale{.rule = "fork",
                        .results = static_cast<int64_t>(groups_.front().ranked.size()),
-                       .text = "a trial is already where the model would try: " + Forks(config) +
+                       .text = "a trial is already where the model would try: " + ForkText(config) +
                                " drawn at random, the rest by the model of what it leads to"};
     }
     if (!starts) return Explain(config, ratio);
-    return StartPoint(proposal, attempt,
+    return ExplainStartPoint(proposal, attempt,
                       "until " + std::to_string(options_.startup_trials) + " results are known");
   });
 }
@@ -301,7 +301,7 @@ bool Tpe::IsTwin(const Config& config) const {
   return HasTrialAt(record_, record_.cube().Place(config).value(), kTwins);
 }
 
-std::string Tpe::Forks(const Config& config) const {
+std::string Tpe::ForkText(const Config& config) const {
   std::string text;
   for (const size_t dimension : forks_) {
     const std::string& name = record_.cube().Name(dimension);
@@ -331,18 +331,18 @@ Rationale Tpe::Explain(const Config& config, double ratio) const {
   if (good.empty() && !prior_.empty()) return prior_.ExplainDraw();
   if (good.empty()) return {.rule = "random", .text = "drawn at random: no result is good"};
   const uint32_t near = Nearest(record_, good, point);
-  const std::string changes = Changes(record_, near, config);
+  const std::string changes = DescribeChanges(record_, near, config);
   std::string chance;
   if (fitted) {
     Point place;
     for (const size_t dimension : fitted->dimensions) place.push_back(point[dimension]);
-    chance = ", chance of a new best " + FormatShort(Exp(fitted->fit->LogBetter(place)));
+    chance = ", chance of a new best " + FormatShort(Exp(fitted->fit->LogImprovementChance(place)));
   }
   return {.rule = "density_ratio",
           .from = {TrialNumber(near)},
           .results = static_cast<int64_t>(results),
           .score = ratio,
-          .text = "model of " + std::to_string(results) + " results" + Order() + ": near trial " +
+          .text = "model of " + std::to_string(results) + " results" + OrderText() + ": near trial " +
                   std::to_string(near) + (changes.empty() ? "" : ", " + changes) +
                   "; log density ratio " + FormatShort(ratio) + chance};
 }
@@ -355,11 +355,11 @@ bool Tpe::IsTriedCorner(const Point& point) const {
 
 // Every second one goes on to where the fit may be least, but not to a place that was tried. Where
 // the group is the whole of a finite space, those that were tried are passed over.
-std::vector<Point> Tpe::Candidates(size_t of, double middle, double prior_share,
+std::vector<Point> Tpe::DrawCandidates(size_t of, double middle, double prior_share,
                                    RandomStream& random) const {
   const Cube& cube = record_.cube();
   const Group& group = groups_[of];
-  const bool whole = groups_.size() == 1 && cube.Finite();
+  const bool whole = groups_.size() == 1 && cube.IsFinite();
   std::vector<Point> candidates;
   for (int64_t tries = 0; std::cmp_less(candidates.size(), options_.candidates); ++tries) {
     const bool of_prior = prior_share > 0 && (!group.best || random.Uniform() < prior_share);
@@ -393,7 +393,7 @@ double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
     return 0;
   }
 
-  const auto running = static_cast<double>(Running(group));
+  const auto running = static_cast<double>(CountRunning(group));
   const double middle =
       group.ranked.empty() || record_.objectives() > 1
           ? 0  // the middle of a front is far from it
@@ -403,7 +403,7 @@ double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
       prior == nullptr ? 0
                        : kPriorCounts / (kPriorCounts + static_cast<double>(group.ranked.size()));
 
-  const std::vector<Point> candidates = Candidates(of, middle, share, random);
+  const std::vector<Point> candidates = DrawCandidates(of, middle, share, random);
   std::vector<double> gains;
   std::vector<double> chances;
   for (const Point& candidate : candidates) {
@@ -413,10 +413,10 @@ double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
       density = group.best ? Mixed(share, believed, density) : believed;
     }
     chances.push_back(
-        group.fit ? kFitCounts * group.fit->explained() * group.fit->LogBetter(candidate) : 0);
+        group.fit ? kFitCounts * group.fit->explained() * group.fit->LogImprovementChance(candidate) : 0);
     gains.push_back(density + chances.back());
   }
-  const auto [best, score] = group.others.MostAbove(candidates, gains);
+  const auto [best, score] = group.others.LargestDifference(candidates, gains);
   for (size_t i = 0; i < group.dimensions.size(); ++i) {
     point[group.dimensions[i]] = candidates[best][i];
   }

@@ -79,12 +79,12 @@ class Tpe : public Searcher {
 
   // What another choice of results changes. `a` and `b` are known; Follow sees each event that the
   // record has seen, and says whether other trials than that of the news are known or ranked anew.
-  virtual bool Follow(const Event& event, const std::optional<Record::News>& news);
+  virtual bool UpdateRanking(const Event& event, const std::optional<Record::News>& news);
   virtual bool IsKnown(uint32_t trial) const;  // what became of it, so that it is learned from
   virtual bool Better(uint32_t a, uint32_t b) const { return record_.Better(a, b); }
   // By which it is ranked; nullopt where it has none, as those have that are ranked last.
   virtual std::optional<double> ValueOf(uint32_t trial) const;
-  virtual std::string Order() const { return ""; }  // of its results: ", completed ones first"
+  virtual std::string OrderText() const { return ""; }  // of its results: ", completed ones first"
 
  private:
   // Dimensions that exist together, and the trials that have them.
@@ -98,7 +98,7 @@ class Tpe : public Searcher {
     WideParzen others;
     std::optional<QuadraticFit> fit;  // of the first of `ranked`
 
-    size_t PlaceOf(uint32_t trial) const;
+    size_t IndexOf(uint32_t trial) const;
   };
 
   Point PointOf(const Group& group, uint32_t trial) const;
@@ -106,16 +106,16 @@ class Tpe : public Searcher {
   void Rank(Group& group, uint32_t trial);
   void ChooseGood(Group& group);
   void Fit(Group& group);
-  ptrdiff_t Sound(const Group& group) const;  // how many of `ranked` have a value
+  ptrdiff_t CountValued(const Group& group) const;  // how many of `ranked` have a value
 
-  size_t Running(const Group& group) const;  // of the latest
-  bool StartsUp() const;
+  size_t CountRunning(const Group& group) const;  // of the latest
+  bool IsStartingUp() const;
   bool IsTwin(const Config& config) const;        // it is all but a trial's
-  std::string Forks(const Config& config) const;  // as it takes them
+  std::string ForkText(const Config& config) const;  // as it takes them
   Rationale Explain(const Config& config, double ratio) const;
   bool IsTriedCorner(const Point& point) const;  // REQUIRES: the space is one group
   // To choose from, at least one. REQUIRES: the group has good ones, or the prior a share.
-  std::vector<Point> Candidates(size_t group, double middle, double prior_share,
+  std::vector<Point> DrawCandidates(size_t group, double middle, double prior_share,
                                 RandomStream& random) const;
   // Fills in the group's coordinates; gives the logarithm of the ratio of their densities, 0 where
   // there is no model.

@@ -95,7 +95,7 @@ double Evidence::operator()(const VectorXd& at, VectorXd& gradient) const {
   gradient.setZero(at.size());
   if (cholesky.info() != Eigen::Success) return std::numeric_limits<double>::infinity();
 
-  const Outcomes::Values outcomes = outcomes_.Bent(at[d + kBendAfter]);
+  const Outcomes::Values outcomes = outcomes_.ValuesFor(at[d + kBendAfter]);
   const VectorXd weights = cholesky.solve(outcomes.values);
   const double shape = kScaleShape + static_cast<double>(n) / 2;
   const double rate = kScaleRate + outcomes.values.dot(weights) / 2;
@@ -143,7 +143,7 @@ double Evidence::operator()(const VectorXd& at, VectorXd& gradient) const {
 namespace {
 
 // The hyperparameters in the order of Evidence.
-VectorXd Numbers(const Fitted& fitted) {
+VectorXd Numbers(const FittedParameters& fitted) {
   const Index d = fitted.covariance.lengthscales.size();
   VectorXd numbers(d + kMore);
   numbers.head(d) = fitted.covariance.lengthscales;
@@ -156,18 +156,18 @@ VectorXd Numbers(const Fitted& fitted) {
 
 }  // namespace
 
-std::vector<Fitted> Beginnings(const Cube& cube) {
+std::vector<FittedParameters> StartingParameters(const Cube& cube) {
   const auto d = static_cast<Index>(cube.size());
   const double lengthscale = LengthscalePrior(cube.size()).mean;
-  Fitted smooth{{VectorXd::Constant(d, lengthscale), kNoise.mean, kTrend.mean, kRipple.mean},
+  FittedParameters smooth{{VectorXd::Constant(d, lengthscale), kNoise.mean, kTrend.mean, kRipple.mean},
                 kBend.mean};
-  Fitted rugged = smooth;
+  FittedParameters rugged = smooth;
   rugged.covariance.ripple = -1;
   return {smooth, rugged};
 }
 
-Fitted Fit(const Cube& cube, const MatrixXd& points, const Outcomes& outcomes,
-           const std::vector<Fitted>& beginnings, int evaluations) {
+FittedParameters Fit(const Cube& cube, const MatrixXd& points, const Outcomes& outcomes,
+           const std::vector<FittedParameters>& beginnings, int evaluations) {
   const auto d = static_cast<Index>(cube.size());
   VectorXd low(d + kMore);
   VectorXd high(d + kMore);
@@ -183,7 +183,7 @@ Fitted Fit(const Cube& cube, const MatrixXd& points, const Outcomes& outcomes,
   const Evidence evidence(cube, points, outcomes);
   VectorXd best = Numbers(beginnings[0]);
   double least = std::numeric_limits<double>::infinity();
-  for (const Fitted& beginning : beginnings) {
+  for (const FittedParameters& beginning : beginnings) {
     VectorXd at = Numbers(beginning);
     const double found = Descend(std::cref(evidence), low, high, evaluations, at);
     if (found < least) least = found, best = at;

@@ -11,7 +11,7 @@
 namespace attune::searchers {
 
 // All that is fitted: Hyperparameters, and the bend of Outcomes.
-struct Fitted {
+struct FittedParameters {
   Hyperparameters covariance;
   double bend = 0;
 };
@@ -43,11 +43,11 @@ class Evidence {
 };
 
 // Where a fit begins without one before: of smooth losses, and of rugged ones.
-std::vector<Fitted> Beginnings(const Cube& cube);
+std::vector<FittedParameters> StartingParameters(const Cube& cube);
 
 // The hyperparameters of the greatest posterior density that a descent from each of `beginnings`,
 // of so many evaluations, comes upon.
-Fitted Fit(const Cube& cube, const Eigen::MatrixXd& points, const Outcomes& outcomes,
-           const std::vector<Fitted>& beginnings, int evaluations);
+FittedParameters Fit(const Cube& cube, const Eigen::MatrixXd& points, const Outcomes& outcomes,
+           const std::vector<FittedParameters>& beginnings, int evaluations);
 
 }  // namespace attune::searchers

@@ -67,7 +67,7 @@ size_t MostPoints(size_t objectives) {
 }
 
 // As many, each as far as can be from those before it; the best of the first objective begins.
-MatrixXd FarApart(const MatrixXd& front, size_t count) {
+MatrixXd ChooseFarApart(const MatrixXd& front, size_t count) {
   if (front.rows() <= static_cast<Index>(count)) return front;
   const RowVectorXd unit = ExtentOf(front).transpose().cwiseMax(kThin).cwiseInverse();
   std::vector<Index> chosen;
@@ -105,7 +105,7 @@ class Cutter {
     Cut(all, corner.size() - 1);
   }
 
-  Undominated Take() { return std::move(open_); }
+  UndominatedRegion Take() { return std::move(open_); }
 
  private:
   // Where the coordinate lies among the edges.
@@ -142,8 +142,8 @@ class Cutter {
   }
 
   const MatrixXd& points_;
-  Undominated open_;
-  std::vector<Undominated::Side> sides_;
+  UndominatedRegion open_;
+  std::vector<UndominatedRegion::Side> sides_;
 };
 
 // ---- what a box adds -----------------------------------------------------------------------
@@ -180,7 +180,7 @@ Below Between(const Below& low, const Below& high) {
 
 }  // namespace
 
-Undominated UndominatedBy(const MatrixXd& points, const VectorXd& corner) {
+UndominatedRegion DecomposeUndominated(const MatrixXd& points, const VectorXd& corner) {
   return Cutter(points, corner).Take();
 }
 
@@ -197,23 +197,23 @@ HypervolumeImprovement::HypervolumeImprovement(std::vector<Process> objectives)
     const MatrixXd front = Rows(points, FrontOf(points));
     const VectorXd extent = front.rows() > 1 ? ExtentOf(front) : ExtentOf(points);
     const VectorXd corner = front.colwise().maxCoeff().transpose() + extent.cwiseMax(kLeastExtent);
-    open_.push_back(UndominatedBy(FarApart(front, MostPoints(objectives_.size())), corner));
+    open_.push_back(DecomposeUndominated(ChooseFarApart(front, MostPoints(objectives_.size())), corner));
   }
 }
 
-HypervolumeImprovement::Expected HypervolumeImprovement::Expect(const MatrixXd& means,
+HypervolumeImprovement::ExpectedImprovement HypervolumeImprovement::ComputeImprovement(const MatrixXd& means,
                                                                 const VectorXd& variances) const {
   const Index count = means.rows();
   const Index guesses = means.cols();
   const VectorXd deviations = variances.cwiseSqrt();
-  Expected expected{.by_means = MatrixXd::Zero(count, guesses),
+  ExpectedImprovement expected{.by_means = MatrixXd::Zero(count, guesses),
                     .by_variances = VectorXd::Zero(count)};
   MatrixXd by_deviations = MatrixXd::Zero(count, guesses);
   VectorXd logs(guesses);
   std::vector<std::vector<Below>> below(static_cast<size_t>(count));
   std::vector<Below> sides(static_cast<size_t>(count));
   for (Index guess = 0; guess < guesses; ++guess) {
-    const Undominated& open = open_[static_cast<size_t>(guess)];
+    const UndominatedRegion& open = open_[static_cast<size_t>(guess)];
     for (Index k = 0; k < count; ++k) {
       auto& edges = below[static_cast<size_t>(k)];
       edges.clear();
@@ -229,7 +229,7 @@ HypervolumeImprovement::Expected HypervolumeImprovement::Expect(const MatrixXd& 
     for (size_t box = 0; box < open.boxes.size(); box += sides.size()) {
       double log = 0;
       for (size_t k = 0; k < sides.size(); ++k) {
-        const Undominated::Side& side = open.boxes[box + k];
+        const UndominatedRegion::Side& side = open.boxes[box + k];
         sides[k] = Between(below[k][side.low], below[k][side.high]);
         log += sides[k].log;
       }
@@ -263,7 +263,7 @@ HypervolumeImprovement::Expected HypervolumeImprovement::Expect(const MatrixXd& 
 
 VectorXd HypervolumeImprovement::LogImprovements(const MatrixXd& at) const {
   std::vector<Process::Predictions> each;
-  for (const Process& objective : objectives_) each.push_back(objective.AtEach(at));
+  for (const Process& objective : objectives_) each.push_back(objective.PredictEach(at));
   MatrixXd means(std::ssize(objectives_), each[0].means.rows());
   VectorXd variances(means.rows());
   VectorXd logs(at.rows());
@@ -272,7 +272,7 @@ VectorXd HypervolumeImprovement::LogImprovements(const MatrixXd& at) const {
       means.row(k) = each[static_cast<size_t>(k)].means.col(i);
       variances[k] = each[static_cast<size_t>(k)].variances[i];
     }
-    logs[i] = Expect(means, variances).log;
+    logs[i] = ComputeImprovement(means, variances).log;
   }
   return logs;
 }
@@ -281,14 +281,14 @@ double HypervolumeImprovement::LogImprovement(const RowVectorXd& at,
                                               const std::vector<size_t>& dimensions,
                                               VectorXd& gradient) const {
   std::vector<Process::Place> places;
-  for (const Process& objective : objectives_) places.push_back(objective.PlaceAt(at));
+  for (const Process& objective : objectives_) places.push_back(objective.PredictForGradient(at));
   MatrixXd means(std::ssize(objectives_), places[0].prediction.means.size());
   VectorXd variances(means.rows());
   for (Index k = 0; k < means.rows(); ++k) {
     means.row(k) = places[static_cast<size_t>(k)].prediction.means;
     variances[k] = places[static_cast<size_t>(k)].prediction.variance;
   }
-  const Expected expected = Expect(means, variances);
+  const ExpectedImprovement expected = ComputeImprovement(means, variances);
   gradient = VectorXd::Zero(std::ssize(dimensions));
   for (Index k = 0; k < means.rows(); ++k) {
     const auto objective = static_cast<size_t>(k);

@@ -15,7 +15,7 @@ namespace attune::searchers {
 //
 // Each side of a box lies between two of the edges of its objective, which ascend from minus
 // infinity to the corner's coordinate; `low` and `high` say between which.
-struct Undominated {
+struct UndominatedRegion {
   struct Side {
     uint32_t low = 0;
     uint32_t high = 0;
@@ -27,7 +27,7 @@ struct Undominated {
 // Slab after slab of the last objective, each cut likewise by the others: n points of m objectives
 // give n^(m-1)/(m-1)! boxes or so. Edges that are nearer to each other than 1e-9 are one.
 // REQUIRES: `points` has a row a point, all below `corner` in each coordinate.
-Undominated UndominatedBy(const Eigen::MatrixXd& points, const Eigen::VectorXd& corner);
+UndominatedRegion DecomposeUndominated(const Eigen::MatrixXd& points, const Eigen::VectorXd& corner);
 
 // The hypervolume that a point is expected to add to that of the front, where each objective is
 // known by a Gaussian process of its own (Emmerich, Giannakoglou and Naujoks, "Single- and
@@ -58,16 +58,16 @@ class HypervolumeImprovement final : public Acquisition {
  private:
   // The logarithm, and its derivatives by the means (a row an objective, a column a guess) and by
   // the variances.
-  struct Expected {
+  struct ExpectedImprovement {
     double log = 0;
     Eigen::MatrixXd by_means;
     Eigen::VectorXd by_variances;
   };
   // `means`: as Expected::by_means.
-  Expected Expect(const Eigen::MatrixXd& means, const Eigen::VectorXd& variances) const;
+  ExpectedImprovement ComputeImprovement(const Eigen::MatrixXd& means, const Eigen::VectorXd& variances) const;
 
   std::vector<Process> objectives_;
-  std::vector<Undominated> open_;  // a guess each
+  std::vector<UndominatedRegion> open_;  // a guess each
 };
 
 }  // namespace attune::searchers

@@ -77,13 +77,13 @@ class Climber {
   }
 
   // Those that are wanted, with what is expected of them.
-  std::vector<Promising> Scored(std::vector<Point> points) const {
+  std::vector<ScoredPoint> Scored(std::vector<Point> points) const {
     std::erase_if(points, [this](const Point& point) { return !wanted_(point); });
     Eigen::MatrixXd rows(std::ssize(points), static_cast<Eigen::Index>(cube_.size()));
     for (Eigen::Index i = 0; i < rows.rows(); ++i) {
       rows.row(i) = Encoded(cube_, points[static_cast<size_t>(i)]);
     }
-    std::vector<Promising> scored;
+    std::vector<ScoredPoint> scored;
     if (points.empty()) return scored;
     const Eigen::VectorXd logs = acquisition_.LogImprovements(rows);
     for (size_t i = 0; i < points.size(); ++i) {
@@ -94,7 +94,7 @@ class Climber {
     return scored;
   }
 
-  void Climb(Promising& from) {
+  void Climb(ScoredPoint& from) {
     for (int round = 0; round < kRounds; ++round) {
       const bool moved = ClimbNumbers(from);
       if (!TryValues(from) || (!moved && round > 0)) break;
@@ -113,7 +113,7 @@ class Climber {
            (dimension.kind == Cube::Kind::kSteps && dimension.count > kFewSteps);
   }
 
-  bool ClimbNumbers(Promising& from) {
+  bool ClimbNumbers(ScoredPoint& from) {
     std::vector<size_t> numbers;
     for (size_t k = 0; k < cube_.size(); ++k) {
       if (Climbable(k) && !std::isnan(from.point[k])) numbers.push_back(k);
@@ -166,7 +166,7 @@ class Climber {
   }
 
   // Each step and list in turn, the others being as they are.
-  bool TryValues(Promising& from) {
+  bool TryValues(ScoredPoint& from) {
     bool better = false;
     for (size_t k = 0; k < cube_.size(); ++k) {
       const Cube::Dimension& dimension = cube_.dimensions()[k];
@@ -207,9 +207,9 @@ class Climber {
   }
 
   // The best of these instead, if it is better.
-  bool Take(Promising& from, std::vector<Point> others) const {
-    std::vector<Promising> scored = Scored(std::move(others));
-    const auto best = std::ranges::max_element(scored, {}, &Promising::log_improvement);
+  bool Take(ScoredPoint& from, std::vector<Point> others) const {
+    std::vector<ScoredPoint> scored = Scored(std::move(others));
+    const auto best = std::ranges::max_element(scored, {}, &ScoredPoint::log_improvement);
     if (best == scored.end() || !(best->log_improvement > from.log_improvement)) return false;
     from = std::move(*best);
     return true;
@@ -226,7 +226,7 @@ class Climber {
 
 }  // namespace
 
-std::optional<Promising> MostPromising(const Cube& cube, const Acquisition& acquisition,
+std::optional<ScoredPoint> MaximiseAcquisition(const Cube& cube, const Acquisition& acquisition,
                                        const Belief& belief, const Box& box,
                                        const std::vector<Point>& good,
                                        const std::function<bool(const Point&)>& wanted,
@@ -237,14 +237,14 @@ std::optional<Promising> MostPromising(const Cube& cube, const Acquisition& acqu
   for (size_t i = 0; i < kNear && !good.empty(); ++i) {
     points.push_back(climber.Near(good[i % good.size()]));
   }
-  std::vector<Promising> candidates = climber.Scored(std::move(points));
+  std::vector<ScoredPoint> candidates = climber.Scored(std::move(points));
   if (candidates.empty()) return std::nullopt;
   const size_t climbs = std::min(kClimbs, candidates.size());
   std::ranges::partial_sort(candidates, candidates.begin() + static_cast<ptrdiff_t>(climbs),
-                            std::ranges::greater{}, &Promising::log_improvement);
+                            std::ranges::greater{}, &ScoredPoint::log_improvement);
   candidates.resize(climbs);
-  for (Promising& candidate : candidates) climber.Climb(candidate);
-  return *std::ranges::max_element(candidates, {}, &Promising::log_improvement);
+  for (ScoredPoint& candidate : candidates) climber.Climb(candidate);
+  return *std::ranges::max_element(candidates, {}, &ScoredPoint::log_improvement);
 }
 
 }  // namespace attune::searchers

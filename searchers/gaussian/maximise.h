@@ -12,7 +12,7 @@
 
 namespace attune::searchers {
 
-struct Promising {
+struct ScoredPoint {
   Point point;
   double log_improvement = 0;  // that is expected there: Acquisition::LogImprovement
 };
@@ -27,7 +27,7 @@ struct Belief {
 // Where the most improvement is expected, of the points that `wanted` says yes to: the best of some
 // drawn in the box and some near `good` ones, after a climb by gradients over the numbers and by
 // trying the other values of steps and lists. Nullopt when nothing drawn is wanted.
-std::optional<Promising> MostPromising(const Cube& cube, const Acquisition& acquisition,
+std::optional<ScoredPoint> MaximiseAcquisition(const Cube& cube, const Acquisition& acquisition,
                                        const Belief& belief, const Box& box,
                                        const std::vector<Point>& good,
                                        const std::function<bool(const Point&)>& wanted,

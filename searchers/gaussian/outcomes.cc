@@ -79,7 +79,7 @@ Outcomes::Outcomes(const Record& record, const std::vector<uint32_t>& trials, si
   deviation_ = std::sqrt((taken - mean_).square().mean());
 }
 
-Outcomes::Values Outcomes::Bent(double log_bend) const {
+Outcomes::Values Outcomes::ValuesFor(double log_bend) const {
   Values bent{.values = Eigen::VectorXd(scores_.size()),
               .derivatives = Eigen::VectorXd::Zero(scores_.size())};
   bent.values(places_) = scores_;

@@ -31,7 +31,7 @@ class Outcomes {
     double log_jacobian = 0;      // of what was done to the losses
     double log_jacobian_derivative = 0;
   };
-  Values Bent(double log_bend) const;
+  Values ValuesFor(double log_bend) const;
 
  private:
   std::vector<Eigen::Index> places_;  // among those given, the best first, as is all below

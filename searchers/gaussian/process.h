@@ -23,7 +23,7 @@ class Process final : public Acquisition {
  public:
   // `draws`: standard normal numbers, a row a pending point, a column a guess; at least one column.
   // `cube` is referred to from then on.
-  Process(const Cube& cube, const Fitted& fitted, const Eigen::MatrixXd& points,
+  Process(const Cube& cube, const FittedParameters& fitted, const Eigen::MatrixXd& points,
           const Outcomes& outcomes, const Eigen::MatrixXd& pending, const Eigen::MatrixXd& draws);
 
   struct Prediction {
@@ -37,7 +37,7 @@ class Process final : public Acquisition {
     Eigen::MatrixXd means;
     Eigen::VectorXd variances;
   };
-  Predictions AtEach(const Eigen::MatrixXd& at) const;
+  Predictions PredictEach(const Eigen::MatrixXd& at) const;
 
   // A prediction that can be differentiated.
   struct Place {
@@ -46,7 +46,7 @@ class Process final : public Acquisition {
     Eigen::VectorXd slopes;   // of the covariances
     Prediction prediction;
   };
-  Place PlaceAt(const Eigen::RowVectorXd& at) const;
+  Place PredictForGradient(const Eigen::RowVectorXd& at) const;
   // The derivatives by `dimensions` of what has these derivatives by the prediction.
   Eigen::VectorXd Gradient(Place place, const Eigen::VectorXd& by_means, double by_variance,
                            const std::vector<size_t>& dimensions) const;
@@ -61,15 +61,15 @@ class Process final : public Acquisition {
 
  private:
   // `reduced`: factor⁻¹ · the covariances with a point. What they leave of its variance; above 0.
-  double VarianceLeft(const Eigen::RowVectorXd& at, const Eigen::VectorXd& reduced) const;
+  double PosteriorVariance(const Eigen::RowVectorXd& at, const Eigen::VectorXd& reduced) const;
 
   // The logarithm of the expected improvement, and its derivatives.
-  struct Expected {
+  struct ExpectedImprovement {
     double log = 0;
     Eigen::VectorXd by_mean;
     double by_variance = 0;
   };
-  Expected Expect(const Eigen::VectorXd& means, double variance) const;
+  ExpectedImprovement ComputeImprovement(const Eigen::VectorXd& means, double variance) const;
 
   Covariance covariance_;
   Eigen::MatrixXd points_;   // outcomes, then pending ones

@@ -116,7 +116,7 @@ Point QuadraticFit::Least(const std::vector<double>& slopes, Point point) const 
   return point;
 }
 
-size_t QuadraticFit::Wanted(const std::vector<Axis>& axes) {
+size_t QuadraticFit::ResultsMax(const std::vector<Axis>& axes) {
   return std::max(MostResults(axes, false), MostResults(axes, true));
 }
 
@@ -124,7 +124,7 @@ std::optional<QuadraticFit> QuadraticFit::Make(const std::vector<Axis>& axes,
                                                const std::vector<Point>& points,
                                                const std::vector<double>& values,
                                                const std::vector<Point>& failed) {
-  ATTUNE_CHECK(points.size() <= Wanted(axes) && failed.size() <= WantedFailed(axes));
+  ATTUNE_CHECK(points.size() <= ResultsMax(axes) && failed.size() <= FailedMax(axes));
   ATTUNE_CHECK(points.size() == values.size());
   auto fit = Make(axes, points, values, failed, false);
   if (points.size() + failed.size() < TermsOf(axes, true)) return fit;
@@ -203,7 +203,7 @@ std::optional<QuadraticFit> QuadraticFit::Make(const std::vector<Axis>& axes,
   return fit;
 }
 
-double QuadraticFit::LogBetter(const Point& point) const {
+double QuadraticFit::LogImprovementChance(const Point& point) const {
   const size_t count = terms_.size();
   std::vector<double> units(count);
   PutTerms(point, units);

@@ -22,9 +22,9 @@ class QuadraticFit {
   static constexpr size_t kMostTerms = 64;
 
   // How many of the best results it is of, at most; 0 where there are too many terms.
-  static size_t Wanted(const std::vector<Axis>& axes);
+  static size_t ResultsMax(const std::vector<Axis>& axes);
   // And of those that came to nothing, instead of as many of the best.
-  static size_t WantedFailed(const std::vector<Axis>& axes) { return Wanted(axes) / 3; }
+  static size_t FailedMax(const std::vector<Axis>& axes) { return ResultsMax(axes) / 3; }
 
   // Nullopt where there are too few results, they are all alike, or neither fit predicts anything.
   // `failed` is where others came to nothing: it counts as the worst of the results that are taken,
@@ -37,7 +37,7 @@ class QuadraticFit {
                                           const std::vector<Point>& failed = {});
 
   // The logarithm of the chance that a point is better than the best one.
-  double LogBetter(const Point& point) const;
+  double LogImprovementChance(const Point& point) const;
 
   // Where one of the functions that the results allow is least, drawn by how likely each is
   // (Thompson sampling); with products the minimum that coordinate descent comes to from the point.

@@ -194,13 +194,13 @@ double Cube::FromUniform(size_t index, double u) const {
   return std::min(std::floor(u * count), count - 1);
 }
 
-bool Cube::Finite() const {
+bool Cube::IsFinite() const {
   return std::ranges::none_of(dimensions_,
                               [](const Dimension& d) { return d.kind == Kind::kRange; });
 }
 
-std::optional<Config> Cube::FirstThat(const std::function<bool(const Config&)>& wanted) const {
-  ATTUNE_CHECK(Finite());
+std::optional<Config> Cube::FindFirst(const std::function<bool(const Config&)>& wanted) const {
+  ATTUNE_CHECK(IsFinite());
   const auto below = [&](const auto& self, size_t i,
                          const Config& chosen) -> std::optional<Config> {
     if (i == space_.order().size()) {

@@ -84,11 +84,11 @@ class Cube {
   }
 
   // Whether there are only so many configurations: no range without steps.
-  bool Finite() const;
+  bool IsFinite() const;
 
   // The first configuration, in the order of nested loops, that `wanted` says yes to; nullopt when
   // it says yes to none. Costs as many calls as it takes. REQUIRES: Finite().
-  std::optional<Config> FirstThat(const std::function<bool(const Config&)>& wanted) const;
+  std::optional<Config> FindFirst(const std::function<bool(const Config&)>& wanted) const;
 
  private:
   // The scale at the lower end of a cell. REQUIRES: kSteps.

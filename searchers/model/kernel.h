@@ -21,7 +21,7 @@ struct Axis {
 
 inline constexpr double kRootOfTwoPi = 2.50662827463100050242;
 
-inline double NarrowestIn(const Axis& axis) {
+inline double MinWidth(const Axis& axis) {
   return axis.count > 0 ? 0.5 / static_cast<double>(axis.count) : 0;
 }
 

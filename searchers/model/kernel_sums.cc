@@ -121,14 +121,14 @@ ATTUNE_INLINE void AddRows(const Row* rows, size_t count, RunningSum& to) {
 #ifdef __x86_64__
 #define ATTUNE_AVX2 __attribute__((target("avx2")))
 
-Width Widest() {
+Width WidestSupported() {
   static const bool eight = __builtin_cpu_supports("avx2") != 0;
   return eight ? Width::kEight : Width::kFour;
 }
 #else
 #define ATTUNE_AVX2
 
-Width Widest() { return Width::kFour; }
+Width WidestSupported() { return Width::kFour; }
 #endif
 
 Tile::Tile(const std::vector<Point>& points, std::span<const size_t> places,

@@ -38,7 +38,7 @@ struct ListedAxis {
 
 // How many numbers are computed at once. The result is the same, bit for bit.
 enum class Width { kFour, kEight };
-Width Widest();  // that the processor has room for
+Width WidestSupported();  // that the processor has room for
 
 // Up to kTile points, so that a column is read once for all of them.
 class Tile {
@@ -50,7 +50,7 @@ class Tile {
   // Adds the kernels from `begin` to `end`, given the exponents that they begin with, to the sums
   // of the points. REQUIRES: whole lanes.
   void Add(const float* biases, size_t begin, size_t end, std::array<RunningSum, kTile>& sums,
-           Width width = Widest()) const;
+           Width width = WidestSupported()) const;
 
  private:
   struct OnAxis {

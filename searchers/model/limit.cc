@@ -7,7 +7,7 @@
 
 namespace attune::searchers {
 
-std::optional<Error> WithoutEnd(const SweepSpec& spec, std::string_view what) {
+std::optional<Error> CheckHasEnd(const SweepSpec& spec, std::string_view what) {
   const StopPolicy& stop = spec.stop;
   const bool uses_gpus = spec.gang.per_worker.gpus > 0;
   if (spec.External() || stop.max_trials > 0 || stop.max_time.value > 0 ||
@@ -20,12 +20,12 @@ std::optional<Error> WithoutEnd(const SweepSpec& spec, std::string_view what) {
                    "have GPUs) or patience, or metric.target"};
 }
 
-std::optional<Error> WithoutEndInRange(const SweepSpec& spec, std::string_view what) {
-  if (Cube(spec.space).Finite()) return std::nullopt;
-  return WithoutEnd(spec, what);
+std::optional<Error> CheckHasEndIfInfinite(const SweepSpec& spec, std::string_view what) {
+  if (Cube(spec.space).IsFinite()) return std::nullopt;
+  return CheckHasEnd(spec, what);
 }
 
-std::optional<Error> WithPrior(const SweepSpec& spec, std::string_view name) {
+std::optional<Error> CheckNoWarmStart(const SweepSpec& spec, std::string_view name) {
   if (spec.warm_start.empty()) return std::nullopt;
   return Error{ErrorCode::kInvalid,
                "warm_start: " + std::string(name) +
@@ -33,7 +33,7 @@ std::optional<Error> WithPrior(const SweepSpec& spec, std::string_view name) {
                    "or remove warm_start"};
 }
 
-std::optional<Error> SeveralMetrics(const SweepSpec& spec, std::string_view name) {
+std::optional<Error> CheckOneMetric(const SweepSpec& spec, std::string_view name) {
   if (spec.objectives.size() <= 1) return std::nullopt;
   return Error{ErrorCode::kInvalid,
                "searcher.name: " + std::string(name) + " improves one metric, and there are " +

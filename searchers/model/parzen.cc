@@ -63,7 +63,7 @@ void RankedParzen::SetWidths(size_t axis) {
   for (size_t i = 0; i < size(); ++i) sorted.emplace_back(centres_[axis][i], i);
   std::ranges::sort(sorted);
   const double least =
-      std::max(1 / std::min(100.0, static_cast<double>(size()) + 2), NarrowestIn(axes_[axis]));
+      std::max(1 / std::min(100.0, static_cast<double>(size()) + 2), MinWidth(axes_[axis]));
   for (size_t place = 0; place < sorted.size(); ++place) {
     const auto [centre, i] = sorted[place];
     if (i == size()) continue;
@@ -83,7 +83,7 @@ void RankedParzen::SetMiddle(size_t axis) {
     const double off = centres_[axis][i] - mean;
     variance += weights_[i] / count * off * off;
   }
-  const double least = std::max(kNarrowestMiddle, NarrowestIn(axes_[axis]));
+  const double least = std::max(kNarrowestMiddle, MinWidth(axes_[axis]));
   centres_[axis].push_back(std::clamp(mean, 0.0, 1.0));
   SetKernel(size(), axis, std::clamp(std::sqrt(variance), least, 1.0));
 }

@@ -49,14 +49,14 @@ std::string Change(const Cube& cube, size_t dimension, double from, double to) {
 
 }  // namespace
 
-Rationale StartPoint(ProposalNumber proposal, int attempt, const std::string& until) {
+Rationale ExplainStartPoint(ProposalNumber proposal, int attempt, const std::string& until) {
   if (attempt > 0)
     return {.rule = "random", .text = "drawn at random: the point of its sequence was tried"};
   return {.rule = "sobol",
           .text = "point " + std::to_string(proposal.value + 1) + " of a Sobol sequence, " + until};
 }
 
-std::string Changes(const Record& record, uint32_t trial, const Config& config) {
+std::string DescribeChanges(const Record& record, uint32_t trial, const Config& config) {
   const Cube& cube = record.cube();
   const Point point = cube.Place(config).value();
   std::vector<std::pair<double, size_t>> changed;  // the largest first, else as the file has them

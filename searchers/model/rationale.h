@@ -14,11 +14,11 @@ namespace attune::searchers {
 
 // A point of a Sobol sequence at a searcher's first attempt, which goes on `until` then; at a later
 // one a draw, since that point was tried.
-Rationale StartPoint(ProposalNumber proposal, int attempt, const std::string& until);
+Rationale ExplainStartPoint(ProposalNumber proposal, int attempt, const std::string& until);
 
 // What a configuration has otherwise than a trial, the two largest changes by name: "lr from 0.03
 // to 0.021, width 32 is new and 3 more". Empty where nothing differs.
 // REQUIRES: one of the record's space.
-std::string Changes(const Record& record, uint32_t trial, const Config& config);
+std::string DescribeChanges(const Record& record, uint32_t trial, const Config& config);
 
 }  // namespace attune::searchers

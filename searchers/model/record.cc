@@ -8,7 +8,7 @@
 #include "core/base/numbers.h"
 #include "core/log/fields.h"
 #include "core/space/domain.h"
-#include "searchers/model/room.h"
+#include "searchers/model/reserve.h"
 
 namespace attune::searchers {
 namespace {
@@ -101,23 +101,23 @@ void Record::Put(uint32_t number, const Config& config) {
   const auto point = cube_.Place(config);
   Trial& trial = trials_[number];
   trial.placed = point.has_value();
-  Stand(trial, trial.became);
+  Stand(trial, trial.outcome);
   const auto row = points_.begin() + static_cast<ptrdiff_t>(number * cube_.size());
   std::ranges::copy(point.value_or(Point(cube_.size(), kAbsent)), row);
-  if (point && cube_.Finite()) tried_.insert(Hash(*point));
+  if (point && cube_.IsFinite()) tried_.insert(Hash(*point));
 }
 
-void Record::Stand(Trial& trial, Standing became) const {
-  trial.became = became;
-  trial.standing = trial.placed ? became : Standing::kNone;
+void Record::Stand(Trial& trial, Standing outcome) const {
+  trial.outcome = outcome;
+  trial.standing = trial.placed ? outcome : Standing::kNone;
 }
 
 void Record::Restart(uint32_t number, const Config& config) {
   Trial& trial = trials_[number];
   trial = Trial{};
   Put(number, config);
-  trial.valued = trial.placed;
-  if (trial.valued) Keep(number, config);
+  trial.has_values = trial.placed;
+  if (trial.has_values) Keep(number, config);
 }
 
 void Record::Take(uint32_t number, const Report& report) {
@@ -169,17 +169,17 @@ std::optional<Record::News> Record::Observe(const Event& event) {
     const bool is_new = number >= size();
     if (is_new) {
       const size_t count = size_t{number} + 1;
-      MakeRoom(trials_, count);
-      MakeRoom(points_, count * cube_.size());
-      MakeRoom(values_, count * cube_.size());
-      MakeRoom(results_, count * (objectives() - 1));
-      trials_.resize(count, Trial{.standing = Standing::kNone, .became = Standing::kNone});
+      ReserveWithSlack(trials_, count);
+      ReserveWithSlack(points_, count * cube_.size());
+      ReserveWithSlack(values_, count * cube_.size());
+      ReserveWithSlack(results_, count * (objectives() - 1));
+      trials_.resize(count, Trial{.standing = Standing::kNone, .outcome = Standing::kNone});
       points_.resize(trials_.size() * cube_.size(), kAbsent);
       values_.resize(points_.size());
       results_.resize(trials_.size() * (objectives() - 1));
     }
     Restart(number, created->config);
-    return News{number, is_new ? What::kNew : What::kMoved};
+    return News{number, is_new ? What::kNew : What::kRestarted};
   }
   const auto id = TrialOf(event.fact);
   const auto number = id ? Known(id->number) : std::nullopt;
@@ -189,7 +189,7 @@ std::optional<Record::News> Record::Observe(const Event& event) {
     const Standing before = trial.standing;
     Stand(trial, standing);
     if (trial.standing == before) return std::nullopt;
-    return News{*number, What::kStanding};
+    return News{*number, What::kStandingChanged};
   };
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
     Take(*number, reported->report);
@@ -199,7 +199,7 @@ std::optional<Record::News> Record::Observe(const Event& event) {
     const Verdict& verdict = decided->verdict;
     if (verdict.kind == VerdictKind::kExploit) {
       Restart(*number, verdict.config);
-      return News{*number, What::kMoved};
+      return News{*number, What::kRestarted};
     }
     if (verdict.kind != VerdictKind::kPause || IsOrder(verdict.reason.rule)) {
       return std::nullopt;
@@ -209,7 +209,7 @@ std::optional<Record::News> Record::Observe(const Event& event) {
   if (const auto* promoted = std::get_if<TrialPromoted>(&event.fact)) {
     if (!promoted->config) return become(Standing::kRunning);
     Restart(*number, *promoted->config);
-    return News{*number, What::kMoved};
+    return News{*number, What::kRestarted};
   }
   if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
     return become(Ended(trial, ended->state));
@@ -225,7 +225,7 @@ void Record::Adapt(const SweepSpec& spec) {
   cube_ = Cube(spec.space);
   tried_.clear();
   for (uint32_t number = 0; number < size(); ++number) {
-    if (trials_[number].valued) Put(number, ConfigOf(number));
+    if (trials_[number].has_values) Put(number, ConfigOf(number));
   }
 }
 
@@ -250,8 +250,8 @@ bool Record::Tried(const Point& point) const { return tried_.contains(Hash(point
 void Record::Save(ArchiveWriter& archive) const {
   archive(size());
   for (const Trial& trial : trials_) {
-    archive(trial.value, trial.violation, trial.step, trial.became, trial.has_value,
-            trial.has_violation, trial.placed, trial.valued);
+    archive(trial.value, trial.violation, trial.step, trial.outcome, trial.has_value,
+            trial.has_violation, trial.placed, trial.has_values);
   }
   std::vector<uint64_t> tried(tried_.begin(), tried_.end());
   std::ranges::sort(tried);
@@ -264,9 +264,9 @@ void Record::Load(ArchiveReader& archive) {
   trials_.clear();
   for (uint32_t i = 0; archive.ok() && i < count; ++i) {
     Trial& trial = trials_.emplace_back();
-    archive(trial.value, trial.violation, trial.step, trial.became, trial.has_value,
-            trial.has_violation, trial.placed, trial.valued);
-    Stand(trial, trial.became);
+    archive(trial.value, trial.violation, trial.step, trial.outcome, trial.has_value,
+            trial.has_violation, trial.placed, trial.has_values);
+    Stand(trial, trial.outcome);
   }
   std::vector<uint64_t> tried;
   archive(values_, points_, results_, choices_, tried, prior_);

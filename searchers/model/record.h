@@ -34,11 +34,11 @@ struct Trial {
   double violation = 0;
   Step step{0};                            // the deepest one reported
   Standing standing = Standing::kRunning;  // kNone while it lies outside of the space
-  Standing became = Standing::kRunning;    // wherever it lies
+  Standing outcome = Standing::kRunning;    // wherever it lies
   bool has_value = false;
   bool has_violation = false;
   bool placed = false;  // its configuration lies in the space
-  bool valued = false;  // it did when it was created, so that its values are kept
+  bool has_values = false;  // it did when it was created, so that its values are kept
 };
 
 // Everything that a sweep's trials have taught, whoever proposed them, and what it has taken of
@@ -51,8 +51,8 @@ class Record {
 
   enum class What {
     kNew,       // the trial was created; it has the highest number so far
-    kStanding,  // and with it what it is ranked by
-    kMoved,     // it goes on as another configuration, without results
+    kStandingChanged,  // and with it what it is ranked by
+    kRestarted,     // it goes on as another configuration, without results
     kPrior,     // results of earlier sweeps, before any trial
   };
   struct News {
@@ -105,7 +105,7 @@ class Record {
   Value ValueOf(size_t dimension, uint64_t slot) const;
   Config ConfigOf(uint32_t number) const;
   void Put(uint32_t number, const Config& config);
-  void Stand(Trial& trial, Standing became) const;
+  void Stand(Trial& trial, Standing outcome) const;
   void Restart(uint32_t number, const Config& config);  // it goes on as another configuration
   void Take(uint32_t number, const Report& report);
   Standing Ended(const Trial& trial, TrialState state) const;

@@ -16,7 +16,7 @@ double Power(double base, double exponent) { return base > 0 ? Exp(exponent * Lo
 
 }  // namespace
 
-double Mutated(const Cube& cube, size_t dimension, double from, double index,
+double Mutate(const Cube& cube, size_t dimension, double from, double index,
                RandomStream& random) {
   const Cube::Dimension& about = cube.dimensions()[dimension];
   const double u = random.Uniform();
@@ -39,7 +39,7 @@ double Mutated(const Cube& cube, size_t dimension, double from, double index,
   return cube.Snap(dimension, goes_down ? low - kBeyond : high + kBeyond);
 }
 
-double Crossed(const Cube& cube, size_t dimension, double one, double other, double index,
+double CrossOver(const Cube& cube, size_t dimension, double one, double other, double index,
                RandomStream& random) {
   const double u = random.Uniform();
   const double side = random.Uniform();

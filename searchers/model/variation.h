@@ -11,13 +11,13 @@ namespace attune::searchers {
 // A coordinate near `from`: polynomial mutation (Deb and Deb, "Analysing mutation schemes for
 // real-parameter genetic algorithms", IJAISC 4, 2014), the nearer the larger `index`; of a list
 // another value, each as likely. A dimension of one value keeps it.
-double Mutated(const Cube& cube, size_t dimension, double from, double index, RandomStream& random);
+double Mutate(const Cube& cube, size_t dimension, double from, double index, RandomStream& random);
 
 // A coordinate between and around two, symmetric about their middle: simulated binary crossover
 // (Deb and Agrawal, "Simulated binary crossover for continuous search space", Complex Systems 9,
 // 1995), bounded by the cube, the nearer to one of them the larger `index`; of a list one of the
 // two.
-double Crossed(const Cube& cube, size_t dimension, double one, double other, double index,
+double CrossOver(const Cube& cube, size_t dimension, double one, double other, double index,
                RandomStream& random);
 
 }  // namespace attune::searchers

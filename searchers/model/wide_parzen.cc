@@ -14,7 +14,7 @@
 
 #include "core/base/elementary.h"
 #include "searchers/model/kernel_sums.h"
-#include "searchers/model/room.h"
+#include "searchers/model/reserve.h"
 
 namespace attune::searchers {
 namespace {
@@ -66,10 +66,10 @@ WideParzen::WideParzen(std::vector<Axis> axes)
 void WideParzen::Append(const Point& point) {
   if (size_ % kLanes == 0) {
     for (auto& column : columns_) {
-      MakeRoom(column, size_ + kLanes);
+      ReserveWithSlack(column, size_ + kLanes);
       column.resize(size_ + kLanes, 0.5F);
     }
-    MakeRoom(biases_, size_ + kLanes);
+    ReserveWithSlack(biases_, size_ + kLanes);
     biases_.resize(size_ + kLanes, kNoKernel);
   }
   for (size_t j = 0; j < axes_.size(); ++j) columns_[j][size_] = static_cast<float>(point[j]);
@@ -77,7 +77,7 @@ void WideParzen::Append(const Point& point) {
   ++size_;
 }
 
-void WideParzen::Include(size_t place, bool included) {
+void WideParzen::SetIncluded(size_t place, bool included) {
   if (is_in_[place] == included) return;
   is_in_[place] = included;
   included_ += included ? 1 : -1;
@@ -92,7 +92,7 @@ void WideParzen::Refresh() {
   lost_.clear();
   for (size_t j = 0; j < axes_.size(); ++j) {
     if (axes_[j].kind == Cube::Kind::kChoice) continue;
-    widths_[j] = std::max({width, kNarrowest, NarrowestIn(axes_[j])});
+    widths_[j] = std::max({width, kNarrowest, MinWidth(axes_[j])});
     lost_.try_emplace(widths_[j]);
   }
   for (auto& [of, table] : lost_) table = LostMasses(of);
@@ -161,7 +161,7 @@ double WideParzen::LogDensity(const Point& point) const {
 // The kernels that came last are looked at first, for all points. Where they are dense counts most,
 // and the points that then promise most are looked at to the end before the others, of which many
 // have no hope any more after a part.
-WideParzen::Above WideParzen::MostAbove(const std::vector<Point>& points,
+WideParzen::Above WideParzen::LargestDifference(const std::vector<Point>& points,
                                         const std::vector<double>& gains) const {
   const Kernels kernels = Prepare();
   std::vector<RunningSum> sums(points.size());

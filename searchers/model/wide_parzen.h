@@ -23,7 +23,7 @@ class WideParzen {
   // One more point, the last one, without a kernel. REQUIRES: a coordinate an axis.
   void Append(const Point& point);
   // Gives the point its kernel, or takes it.
-  void Include(size_t place, bool included);
+  void SetIncluded(size_t place, bool included);
 
   double LogDensity(const Point& point) const;
 
@@ -33,7 +33,7 @@ class WideParzen {
   };
   // Of some points the one whose gain is largest beside the logarithm of the density there, of
   // equal ones the first, and by how much. REQUIRES: at least one, and a gain each.
-  Above MostAbove(const std::vector<Point>& points, const std::vector<double>& gains) const;
+  Above LargestDifference(const std::vector<Point>& points, const std::vector<double>& gains) const;
 
  private:
   struct Kernels;

@@ -64,7 +64,7 @@ struct Trained {
   Outcomes outcomes() const { return Outcomes(record, best_first); }
   Process Seen(const Eigen::MatrixXd& pending, const Eigen::MatrixXd& draws) const {
     const Cube& cube = record.cube();
-    const Fitted fitted = Fit(cube, points, outcomes(), Beginnings(cube), 25);
+    const FittedParameters fitted = Fit(cube, points, outcomes(), StartingParameters(cube), 25);
     return Process(cube, fitted, points, outcomes(), pending, draws);
   }
   Process Seen() const { return Seen(Eigen::MatrixXd(0, points.cols()), Eigen::MatrixXd(0, 1)); }
@@ -156,7 +156,7 @@ Outcomes OutcomesOf(const std::vector<double>& losses) {
 }
 
 TEST(Outcomes, HaveAMeanOfZeroAndADeviationOfOneWhereAllCompleted) {
-  const Eigen::VectorXd values = OutcomesOf({3, 1, 2, 8, 1e6}).Bent(0.3).values;
+  const Eigen::VectorXd values = OutcomesOf({3, 1, 2, 8, 1e6}).ValuesFor(0.3).values;
   EXPECT_NEAR(values.mean(), 0, 1e-12);
   EXPECT_NEAR(values.squaredNorm() / 5, 1, 1e-12);
   EXPECT_TRUE(std::ranges::is_sorted(values));
@@ -166,9 +166,9 @@ TEST(Outcomes, HaveAMeanOfZeroAndADeviationOfOneWhereAllCompleted) {
 TEST(Outcomes, TheirDerivativesAreThoseOfFiniteDifferences) {
   const Outcomes outcomes = OutcomesOf({3, 1, 2, 8, 1e6, std::nan(""), std::nan("")});
   constexpr double kStep = 1e-6;
-  const auto up = outcomes.Bent(0.4 + kStep);
-  const auto down = outcomes.Bent(0.4 - kStep);
-  const auto at = outcomes.Bent(0.4);
+  const auto up = outcomes.ValuesFor(0.4 + kStep);
+  const auto down = outcomes.ValuesFor(0.4 - kStep);
+  const auto at = outcomes.ValuesFor(0.4);
   for (Eigen::Index i = 0; i < 7; ++i) {
     EXPECT_NEAR(at.derivatives[i], (up.values[i] - down.values[i]) / (2 * kStep), 1e-7);
   }
@@ -177,18 +177,18 @@ TEST(Outcomes, TheirDerivativesAreThoseOfFiniteDifferences) {
 }
 
 TEST(Outcomes, FailedOnesShareTheLastPlace) {
-  const Eigen::VectorXd values = OutcomesOf({3, 1, 2, std::nan(""), std::nan("")}).Bent(0).values;
+  const Eigen::VectorXd values = OutcomesOf({3, 1, 2, std::nan(""), std::nan("")}).ValuesFor(0).values;
   EXPECT_EQ(values[3], values[4]);
   EXPECT_GT(values[3], values[2]);
 }
 
 TEST(Outcomes, EqualAndExtremeLossesAreNumbers) {
-  EXPECT_TRUE(OutcomesOf({4, 4, 4}).Bent(1).values.allFinite());
-  EXPECT_TRUE(OutcomesOf({7}).Bent(1).values.allFinite());
+  EXPECT_TRUE(OutcomesOf({4, 4, 4}).ValuesFor(1).values.allFinite());
+  EXPECT_TRUE(OutcomesOf({7}).ValuesFor(1).values.allFinite());
   for (const double bend : {-7.0, 0.0, 9.0}) {
-    EXPECT_TRUE(OutcomesOf({1e300, -1e300, 1.7e308, 0, 1e-300}).Bent(bend).values.allFinite());
-    EXPECT_TRUE(OutcomesOf({1e-300, 2e-300, 5e-324}).Bent(bend).values.allFinite());
-    EXPECT_TRUE(OutcomesOf({1, 1, 1, 1, 2}).Bent(bend).values.allFinite());
+    EXPECT_TRUE(OutcomesOf({1e300, -1e300, 1.7e308, 0, 1e-300}).ValuesFor(bend).values.allFinite());
+    EXPECT_TRUE(OutcomesOf({1e-300, 2e-300, 5e-324}).ValuesFor(bend).values.allFinite());
+    EXPECT_TRUE(OutcomesOf({1, 1, 1, 1, 2}).ValuesFor(bend).values.allFinite());
   }
 }
 
@@ -217,7 +217,7 @@ TEST(TrustRegion, HasTheRatiosOfTheLengthscalesAndStaysWithinTheCube) {
 TEST(Process, IsThePosteriorOfADirectComputation) {
   const Trained trained(20);
   const Cube& cube = trained.record.cube();
-  const Fitted fitted{
+  const FittedParameters fitted{
       {Eigen::VectorXd::Constant(4, -0.3), std::log(1e-3), std::log(0.2), std::log(0.1)}, 0.5};
   const Eigen::MatrixXd& points = trained.points;
   const Process process(cube, fitted, points, trained.outcomes(), Eigen::MatrixXd(0, 4),
@@ -235,7 +235,7 @@ TEST(Process, IsThePosteriorOfADirectComputation) {
     const auto matern = [](double at) { return (1 + at + at * at / 3) * std::exp(-at); };
     return matern(r) + 0.1 * matern(15 * r) + 1 + 0.2 * product * product;
   };
-  const Eigen::VectorXd values = trained.outcomes().Bent(0.5).values;
+  const Eigen::VectorXd values = trained.outcomes().ValuesFor(0.5).values;
   Eigen::MatrixXd all(20, 20);
   for (Eigen::Index i = 0; i < 20; ++i) {
     for (Eigen::Index j = 0; j < 20; ++j) {
@@ -302,7 +302,7 @@ TEST(Process, APendingPointIsAvoided) {
 
 TEST(Process, ManyPointsAtOnePlaceAndExtremeScalesAreFactorised) {
   const Trained trained(60, SearchSpace({{"n", IntDomain{.min = 1, .max = 2}}}));
-  const Fitted smooth{{Eigen::VectorXd::Constant(1, 8), -40, 7, -30}, 0};
+  const FittedParameters smooth{{Eigen::VectorXd::Constant(1, 8), -40, 7, -30}, 0};
   const Process process(trained.record.cube(), smooth, trained.points, trained.outcomes(),
                         Eigen::MatrixXd(0, 1), Eigen::MatrixXd(0, 1));
   EXPECT_TRUE(std::isfinite(process.LogImprovements(trained.points)[0]));
@@ -311,7 +311,7 @@ TEST(Process, ManyPointsAtOnePlaceAndExtremeScalesAreFactorised) {
 // ---- several objectives --------------------------------------------------------------------
 
 // The corner is (1, …, 1); which of many points the boxes hold, and how many of them hold it.
-std::vector<int> BoxesThatHold(const Undominated& open, const Eigen::MatrixXd& at) {
+std::vector<int> BoxesThatHold(const UndominatedRegion& open, const Eigen::MatrixXd& at) {
   std::vector<int> holds(static_cast<size_t>(at.rows()), 0);
   const size_t objectives = open.edges.size();
   for (Eigen::Index i = 0; i < at.rows(); ++i) {
@@ -335,13 +335,13 @@ Eigen::MatrixXd Uniform(Eigen::Index rows, Eigen::Index columns, RandomStream& r
   return drawn;
 }
 
-TEST(Undominated, BoxesHoldWhatNoPointDominatesOnceAndNothingElse) {
+TEST(UndominatedRegion, BoxesHoldWhatNoPointDominatesOnceAndNothingElse) {
   for (Eigen::Index objectives = 2; objectives <= 5; ++objectives) {
     RandomStream random(7, TrialNumber(static_cast<uint32_t>(objectives)), "test");
     Eigen::MatrixXd points = Uniform(6, objectives, random);
     points.row(5) = points.row(2);  // twice
     points(4, 0) = points(1, 0);    // one edge of two points
-    const Undominated open = UndominatedBy(points, Eigen::VectorXd::Ones(objectives));
+    const UndominatedRegion open = DecomposeUndominated(points, Eigen::VectorXd::Ones(objectives));
     const Eigen::MatrixXd at = Uniform(2000, objectives, random);
     const std::vector<int> holds = BoxesThatHold(open, at);
     for (Eigen::Index i = 0; i < at.rows(); ++i) {
@@ -354,9 +354,9 @@ TEST(Undominated, BoxesHoldWhatNoPointDominatesOnceAndNothingElse) {
   }
 }
 
-TEST(Undominated, TwoPointsOfTwoObjectivesLeaveThreeBoxes) {
-  const Undominated open =
-      UndominatedBy(Eigen::MatrixXd{{0.2, 0.6}, {0.5, 0.1}}, Eigen::VectorXd::Ones(2));
+TEST(UndominatedRegion, TwoPointsOfTwoObjectivesLeaveThreeBoxes) {
+  const UndominatedRegion open =
+      DecomposeUndominated(Eigen::MatrixXd{{0.2, 0.6}, {0.5, 0.1}}, Eigen::VectorXd::Ones(2));
   EXPECT_EQ(open.boxes.size(), 3u * 2);
 }
 
@@ -366,7 +366,7 @@ struct TrainedForTwo {
   std::vector<Process> Seen(const Eigen::MatrixXd& pending, const Eigen::MatrixXd& draws) const {
     std::vector<Process> objectives{first.Seen(pending, draws)};
     const Cube& cube = first.record.cube();
-    const Fitted other{{Eigen::VectorXd::Constant(4, -0.3), -6, 1, -8}, 0.4};
+    const FittedParameters other{{Eigen::VectorXd::Constant(4, -0.3), -6, 1, -8}, 0.4};
     std::vector<uint32_t> shuffled = first.best_first;
     std::ranges::reverse(shuffled);  // small where the first is large
     objectives.emplace_back(cube, other, first.points, Outcomes(first.record, shuffled), pending,

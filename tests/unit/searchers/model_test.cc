@@ -206,14 +206,14 @@ TEST(Cube, TheWidestIntegersAndSinglePointsStayInside) {
 TEST(Cube, FindsTheFirstConfigurationThatIsWanted) {
   const Cube cube(SearchSpace({{"a", IntDomain{.min = 0, .max = 2}},
                                {"b", CategoricalDomain{{true, false}}, {{"a", {int64_t{1}}}}}}));
-  ASSERT_TRUE(cube.Finite());
+  ASSERT_TRUE(cube.IsFinite());
   std::vector<size_t> sizes;
-  EXPECT_FALSE(cube.FirstThat([&](const Config& config) {
+  EXPECT_FALSE(cube.FindFirst([&](const Config& config) {
     sizes.push_back(config.entries().size());
     return false;
   }));
   EXPECT_THAT(sizes, ElementsAre(1, 2, 2, 1));
-  EXPECT_EQ(cube.FirstThat([](const Config& c) { return c.entries().size() == 2; }),
+  EXPECT_EQ(cube.FindFirst([](const Config& c) { return c.entries().size() == 2; }),
             Config({{"a", int64_t{1}}, {"b", true}}));
 }
 

@@ -96,7 +96,7 @@ TEST(WideParzen, IsADensity) {
   EXPECT_NEAR(parzen.LogDensity({0.3, 1}), std::log(0.25), 1e-12);  // the prior
   for (const Point& point : {Point{0.03, 1}, Point{0.5, 3}, Point{0.97, 3}, Point{0.2, 0}}) {
     parzen.Append(point);
-    parzen.Include(parzen.size() - 1, true);
+    parzen.SetIncluded(parzen.size() - 1, true);
   }
   EXPECT_NEAR(Integral(4, [&](const Point& point) { return parzen.LogDensity(point); }), 1, 1e-3);
 }
@@ -128,7 +128,7 @@ TEST(WideParzen, SumsManyKernelsAsTheFormulaSays) {
   for (size_t i = 0; i < kPoints; ++i) {
     points.push_back({random.Uniform(), random.Uniform(), random.Uniform()});
     parzen.Append(points.back());
-    parzen.Include(i, true);
+    parzen.SetIncluded(i, true);
   }
   std::vector<Point> queries;
   for (int i = 0; i < 7; ++i) {
@@ -147,7 +147,7 @@ TEST(WideParzen, FindsThePointThatLooksBestBesideAllKernels) {
     for (size_t i = 0; i < count; ++i) {
       const double most = i < count / 2 ? 0.2 : 1;
       parzen.Append({random.Uniform(0, most), random.Uniform(0, most)});
-      parzen.Include(i, i % 7 != 0);
+      parzen.SetIncluded(i, i % 7 != 0);
     }
     for (int round = 0; round < 20; ++round) {
       std::vector<Point> points;
@@ -160,7 +160,7 @@ TEST(WideParzen, FindsThePointThatLooksBestBesideAllKernels) {
         const double above = gains[i] - parzen.LogDensity(points[i]);
         if (above > highest) expected = i, highest = above;
       }
-      ASSERT_EQ(parzen.MostAbove(points, gains).place, expected) << count << " " << round;
+      ASSERT_EQ(parzen.LargestDifference(points, gains).place, expected) << count << " " << round;
     }
   }
 }
@@ -168,8 +168,8 @@ TEST(WideParzen, FindsThePointThatLooksBestBesideAllKernels) {
 TEST(WideParzen, OfEqualPointsTheFirstIsTaken) {
   WideParzen parzen({kRange});
   parzen.Append({0.2});
-  parzen.Include(0, true);
-  EXPECT_EQ(parzen.MostAbove({{0.2}, {0.7}, {0.7}, {0.7}, {0.7}, {0.7}}, {0, 1, 1, 1, 1, 1}).place,
+  parzen.SetIncluded(0, true);
+  EXPECT_EQ(parzen.LargestDifference({{0.2}, {0.7}, {0.7}, {0.7}, {0.7}, {0.7}}, {0, 1, 1, 1, 1, 1}).place,
             1u);
 }
 
@@ -177,12 +177,12 @@ TEST(WideParzen, APointThatIsTakenOutLeavesNothing) {
   WideParzen with({kRange}), without({kRange});
   for (WideParzen* parzen : {&with, &without}) {
     parzen->Append({0.2});
-    parzen->Include(0, true);
+    parzen->SetIncluded(0, true);
     parzen->Append({0.7});
   }
-  with.Include(1, true);
+  with.SetIncluded(1, true);
   EXPECT_GT(with.LogDensity({0.7}), without.LogDensity({0.7}));
-  with.Include(1, false);
+  with.SetIncluded(1, false);
   for (const double at : {0.7, 0.2}) EXPECT_EQ(with.LogDensity({at}), without.LogDensity({at}));
 }
 
@@ -191,7 +191,7 @@ TEST(WideParzen, FarFromEveryKernelThePriorIsLeft) {
   const std::vector<Axis> axes(200, kRange);
   WideParzen parzen(axes);
   parzen.Append(Point(200, 0));
-  parzen.Include(0, true);
+  parzen.SetIncluded(0, true);
   EXPECT_NEAR(parzen.LogDensity(Point(200, 1)), std::log(0.5), 1e-9);
   EXPECT_GT(parzen.LogDensity(Point(200, 0)), 100);
 }

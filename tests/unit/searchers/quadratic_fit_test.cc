@@ -123,10 +123,10 @@ TEST(QuadraticFit, ALikelierNewBestHasTheLargerChance) {
         return Square(at[0] - 0.3) + Square(at[1] - 0.8) + 0.01 * StandardNormal(random);
       }).Fit();
   ASSERT_TRUE(fit);
-  const double at_best = fit->LogBetter({0.3, 0.8});
-  EXPECT_GT(at_best, fit->LogBetter({0.5, 0.8}));
+  const double at_best = fit->LogImprovementChance({0.3, 0.8});
+  EXPECT_GT(at_best, fit->LogImprovementChance({0.5, 0.8}));
   EXPECT_LE(at_best, 0);
-  EXPECT_TRUE(std::isfinite(fit->LogBetter({1, 0})));
+  EXPECT_TRUE(std::isfinite(fit->LogImprovementChance({1, 0})));
 }
 
 TEST(QuadraticFit, LuckPredictsNothing) {
@@ -205,8 +205,8 @@ TEST(QuadraticFit, OfWhatNoResultHasTheChanceIsOpen) {
   for (Point& point : results.points) point[1] = std::min(point[1], 1.0);
   const auto fit = results.Fit();
   ASSERT_TRUE(fit);
-  EXPECT_GT(fit->LogBetter({0.9, 2}), std::log(0.1));
-  EXPECT_LT(fit->LogBetter({0.9, 1}), std::log(0.1));
+  EXPECT_GT(fit->LogImprovementChance({0.9, 2}), std::log(0.1));
+  EXPECT_LT(fit->LogImprovementChance({0.9, 1}), std::log(0.1));
 }
 
 TEST(QuadraticFit, BehindABorderWhereAllFailTheChanceIsLess) {
@@ -221,7 +221,7 @@ TEST(QuadraticFit, BehindABorderWhereAllFailTheChanceIsLess) {
     return sum;
   };
   EXPECT_GT(mean_of_draws(results), 0.9);
-  for (size_t i = 0; i < QuadraticFit::WantedFailed(results.axes); ++i) {
+  for (size_t i = 0; i < QuadraticFit::FailedMax(results.axes); ++i) {
     results.failed.push_back({0.6 + 0.4 * random.Uniform(), random.Uniform()});
   }
   EXPECT_LT(mean_of_draws(results), 0.6);
@@ -245,14 +245,14 @@ TEST(QuadraticFit, OnePointManyTimesAndALastBitBetweenValuesAreFine) {
     results.values.push_back(i < 6 ? 1 : std::nextafter(1, 2));
   }
   const auto fit = results.Fit();
-  EXPECT_TRUE(!fit || std::isfinite(fit->LogBetter({0.25, 1})));
+  EXPECT_TRUE(!fit || std::isfinite(fit->LogImprovementChance({0.25, 1})));
 }
 
 TEST(QuadraticFit, SixtyFourTermsAreTheMost) {
-  EXPECT_EQ(QuadraticFit::Wanted(std::vector<Axis>(32, kNumber)), 3 * 65u);
-  EXPECT_EQ(QuadraticFit::Wanted(std::vector<Axis>(33, kNumber)), 0u);
-  EXPECT_EQ(QuadraticFit::Wanted(std::vector<Axis>(9, kNumber)), 3 * (18 + 36 + 1u));
-  EXPECT_EQ(QuadraticFit::Wanted({kListOfThree, kNumber}), 3 * 6u);
+  EXPECT_EQ(QuadraticFit::ResultsMax(std::vector<Axis>(32, kNumber)), 3 * 65u);
+  EXPECT_EQ(QuadraticFit::ResultsMax(std::vector<Axis>(33, kNumber)), 0u);
+  EXPECT_EQ(QuadraticFit::ResultsMax(std::vector<Axis>(9, kNumber)), 3 * (18 + 36 + 1u));
+  EXPECT_EQ(QuadraticFit::ResultsMax({kListOfThree, kNumber}), 3 * 6u);
 }
 
 }  // namespace

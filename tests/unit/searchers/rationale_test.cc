@@ -61,9 +61,9 @@ TEST(Rationale, NamesTheLargestChangesFirstAndCountsTheRest) {
   Record record(SpecOf(Four()));
   History history(record);
   history.Create(Sgd(0.01, 50, 0.5));
-  EXPECT_EQ(Changes(record, 0, Sgd(0.01, 50, 0.5)), "");
-  EXPECT_EQ(Changes(record, 0, Sgd(0.01, 60, 0.5)), "width from 50 to 60");
-  EXPECT_EQ(Changes(record, 0, Sgd(0.1, 60, 0.9)),
+  EXPECT_EQ(DescribeChanges(record, 0, Sgd(0.01, 50, 0.5)), "");
+  EXPECT_EQ(DescribeChanges(record, 0, Sgd(0.01, 60, 0.5)), "width from 50 to 60");
+  EXPECT_EQ(DescribeChanges(record, 0, Sgd(0.1, 60, 0.9)),
             "momentum from 0.5 to 0.9, lr from 0.01 to 0.1 and 1 more");
 }
 
@@ -73,8 +73,8 @@ TEST(Rationale, SaysWhatIsNewAndWhatIsGone) {
   const Config adam{{"lr", 0.01}, {"width", int64_t{50}}, {"optimizer", Text("adam")}};
   history.Create(Sgd(0.01, 50, 0.5));
   history.Create(adam);
-  EXPECT_EQ(Changes(record, 0, adam), "optimizer from sgd to adam, without momentum");
-  EXPECT_EQ(Changes(record, 1, Sgd(0.01, 50, 0.25)),
+  EXPECT_EQ(DescribeChanges(record, 0, adam), "optimizer from sgd to adam, without momentum");
+  EXPECT_EQ(DescribeChanges(record, 1, Sgd(0.01, 50, 0.25)),
             "optimizer from adam to sgd, momentum 0.25 is new");
 }
 
@@ -82,9 +82,9 @@ TEST(Rationale, ASmallChangeIsToldWithTheDigitsThatItTakes) {
   Record record(SpecOf(Four()));
   History history(record);
   history.Create(Sgd(0.01, 50, 0.5));
-  EXPECT_EQ(Changes(record, 0, Sgd(0.01, 50, 0.500001)), "momentum from 0.5 to 0.500001");
+  EXPECT_EQ(DescribeChanges(record, 0, Sgd(0.01, 50, 0.500001)), "momentum from 0.5 to 0.500001");
   history.Create(Sgd(0.01, 50, 0.51234567));
-  EXPECT_EQ(Changes(record, 1, Sgd(0.01, 50, 0.51239999)), "momentum from 0.5123 to 0.5124");
+  EXPECT_EQ(DescribeChanges(record, 1, Sgd(0.01, 50, 0.51239999)), "momentum from 0.5123 to 0.5124");
 }
 
 TEST(Rationale, LongNamesAndValuesAreCutBetweenCharacters) {
@@ -93,7 +93,7 @@ TEST(Rationale, LongNamesAndValuesAreCutBetweenCharacters) {
       SpecOf({{"a_name_of_more_than_24_bytes", CategoricalDomain{{umlauts, Text("b")}}}}));
   History history(record);
   history.Create({{"a_name_of_more_than_24_bytes", Text("b")}});
-  EXPECT_EQ(Changes(record, 0, {{"a_name_of_more_than_24_bytes", umlauts}}),
+  EXPECT_EQ(DescribeChanges(record, 0, {{"a_name_of_more_than_24_bytes", umlauts}}),
             "a_name_of_more_than_24_b… from b to ääääääääääää…");
 }
 
@@ -190,7 +190,7 @@ TEST(Rationale, WhereAModelFindsNothingNewItSaysWhatWasTakenInstead) {
     const auto explain = [](int attempt, const Config&) {
       return Rationale{.rule = "model", .text = "attempt " + std::to_string(attempt)};
     };
-    return std::get<Proposed>(Untried(record, propose, explain)).rationale;
+    return std::get<Proposed>(ProposeUntried(record, propose, explain)).rationale;
   };
   EXPECT_EQ(said(5).text, "attempt 5");
   EXPECT_EQ(said(kModelAttempts).rule, "random");
