@@ -138,10 +138,10 @@ bool Bohb::UpdateRanking(const Event& event, const std::optional<Record::News>& 
     const uint32_t trial = reported->attempt.trial.number.value;
     if (trial < curves_.size() && AddReport(trial, reported->report.step)) return true;
   }
-  if (!news || news->what == Record::What::kPrior) return false;
+  if (!news || news->change == Record::Change::kPrior) return false;
   curves_.resize(record().size());
   Curve& curve = curves_[news->trial];
-  if (news->what != Record::What::kStandingChanged) {
+  if (news->change != Record::Change::kStandingChanged) {
     curve = {.counted = curve.counted};
     UpdateCounts(news->trial);
     return ChooseFidelity();

@@ -41,7 +41,7 @@ Result<int64_t> Grid::Count(const SearchSpace& space) {
                                                 std::to_string(most) +
                                                 " configurations; raise steps, list fewer values, "
                                                 "or use searcher: {name: random}"};
-  // Parameters that always exist have all their values, whatever the others are.
+  // A lower bound: the product over the parameters that always exist.
   int64_t least = 1;
   for (const Parameter& parameter : space.parameters()) {
     if (!parameter.when.empty()) continue;
@@ -68,7 +68,7 @@ Grid::Grid(SearchSpace space, int64_t count)
     for (const Condition& condition : parameter.when)
       is_parent_[*space_.PlaceOf(condition.parent)] = true;
   }
-  Reset(0);
+  ResetLoops(0);
 }
 
 Suggestion Grid::Suggest(ProposalNumber) const {
@@ -152,23 +152,23 @@ bool Grid::Advance() {
     if (turns_[i] == kInactive || turns_[i] + 1 == counts_[i]) continue;
     ++turns_[i];
     ++place_;
-    Reset(i + 1);
+    ResetLoops(i + 1);
     return true;
   }
   return false;
 }
 
-void Grid::Reset(size_t from) {
-  if (from == turns_.size()) return;  // the usual case: the fastest loop turned
-  std::vector<Value> held(turns_.size());
+void Grid::ResetLoops(size_t from) {
+  if (from == turns_.size()) return;  // the usual case: the innermost loop advanced
+  std::vector<Value> parents(turns_.size());
   SearchSpace::Values values(turns_.size());
   for (size_t i = 0; i < turns_.size(); ++i) {
     const size_t place = space_.order()[i];
     const Parameter& parameter = space_.parameters()[place];
     if (i >= from) turns_[i] = space_.IsActive(parameter, values) ? 0 : kInactive;
     if (turns_[i] == kInactive || !is_parent_[place]) continue;
-    held[place] = ValueAt(parameter.domain, turns_[i]);
-    values[place] = &held[place];
+    parents[place] = ValueAt(parameter.domain, turns_[i]);
+    values[place] = &parents[place];
   }
 }
 

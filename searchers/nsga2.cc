@@ -44,7 +44,7 @@ Suggestion Nsga2::Suggest(ProposalNumber proposal) const {
       rationale.from.emplace_back(father);
       rationale.text += " and trial " + std::to_string(father);
     }
-    if (!changes.empty()) rationale.text += ": other than the first, " + changes;
+    if (!changes.empty()) rationale.text += ": changed from the first, " + changes;
     return rationale;
   };
   return population_.Suggest(proposal, RandomStream(seed_, proposal, "nsga2/suggest"),

@@ -210,10 +210,10 @@ void Tpe::Observe(const Event& event) {
   const auto news = record_.Observe(event);
   if (UpdateRanking(event, news)) return Rebuild();
   if (!news) return;
-  const bool anew = news->what == Record::What::kRestarted || news->what == Record::What::kPrior;
+  const bool anew = news->change == Record::Change::kRestarted || news->change == Record::Change::kPrior;
   if (anew) return Rebuild();
   for (Group& group : groups_) {
-    if (news->what == Record::What::kNew) {
+    if (news->change == Record::Change::kNew) {
       Add(group, news->trial);
     } else {
       Rank(group, news->trial);

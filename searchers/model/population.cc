@@ -88,7 +88,7 @@ void Population::Trim() {
 void Population::Observe(const Event& event) {
   const auto news = record_.Observe(event);
   if (!news) return;
-  if (news->what == Record::What::kPrior) {
+  if (news->change == Record::Change::kPrior) {
     prior_ = Prior(record_);
     return;
   }

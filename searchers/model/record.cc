@@ -162,7 +162,7 @@ std::optional<Record::News> Record::Observe(const Event& event) {
     for (const WarmStart& start : *begun->warm_start)
       prior_.insert(prior_.end(), start.taken.begin(), start.taken.end());
     if (prior_.empty()) return std::nullopt;
-    return News{0, What::kPrior};
+    return News{0, Change::kPrior};
   }
   if (const auto* created = std::get_if<TrialCreated>(&event.fact)) {
     const uint32_t number = created->trial.number.value;
@@ -179,7 +179,7 @@ std::optional<Record::News> Record::Observe(const Event& event) {
       results_.resize(trials_.size() * (objectives() - 1));
     }
     Restart(number, created->config);
-    return News{number, is_new ? What::kNew : What::kRestarted};
+    return News{number, is_new ? Change::kNew : Change::kRestarted};
   }
   const auto id = TrialOf(event.fact);
   const auto number = id ? Known(id->number) : std::nullopt;
@@ -189,7 +189,7 @@ std::optional<Record::News> Record::Observe(const Event& event) {
     const Standing before = trial.standing;
     Stand(trial, standing);
     if (trial.standing == before) return std::nullopt;
-    return News{*number, What::kStandingChanged};
+    return News{*number, Change::kStandingChanged};
   };
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
     Take(*number, reported->report);
@@ -199,7 +199,7 @@ std::optional<Record::News> Record::Observe(const Event& event) {
     const Verdict& verdict = decided->verdict;
     if (verdict.kind == VerdictKind::kExploit) {
       Restart(*number, verdict.config);
-      return News{*number, What::kRestarted};
+      return News{*number, Change::kRestarted};
     }
     if (verdict.kind != VerdictKind::kPause || IsOrder(verdict.reason.rule)) {
       return std::nullopt;
@@ -209,7 +209,7 @@ std::optional<Record::News> Record::Observe(const Event& event) {
   if (const auto* promoted = std::get_if<TrialPromoted>(&event.fact)) {
     if (!promoted->config) return become(Standing::kRunning);
     Restart(*number, *promoted->config);
-    return News{*number, What::kRestarted};
+    return News{*number, Change::kRestarted};
   }
   if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
     return become(Ended(trial, ended->state));

@@ -49,7 +49,7 @@ class Record {
  public:
   explicit Record(const SweepSpec& spec);
 
-  enum class What {
+  enum class Change {
     kNew,       // the trial was created; it has the highest number so far
     kStandingChanged,  // and with it what it is ranked by
     kRestarted,     // it goes on as another configuration, without results
@@ -57,7 +57,7 @@ class Record {
   };
   struct News {
     uint32_t trial = 0;
-    What what = What::kNew;
+    Change change = Change::kNew;
   };
 
   // What a model has to know of the event, if anything. A report of a running trial is nothing yet.
