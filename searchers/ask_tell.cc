@@ -19,7 +19,7 @@ constexpr SweepId kSweep(1);
 
 TrialId Id(uint32_t trial) { return {kSweep, TrialNumber(trial)}; }
 
-const Algorithms& Known() {
+const Algorithms& RegisteredSearchers() {
   static const Algorithms known = [] {
     Algorithms algorithms;
     RegisterSearchers(algorithms);
@@ -63,10 +63,10 @@ std::string FaultsOf(const std::vector<Parameter>& parameters, AskTell::Options&
     if (objective.metric.empty()) add("objectives: a metric needs a name");
     if (!metrics.insert(objective.metric).second) add("objectives: " + objective.metric + " twice");
   }
-  const auto* entry = Known().FindSearcher(given.searcher);
+  const auto* entry = RegisteredSearchers().FindSearcher(given.searcher);
   if (entry == nullptr) {
     std::string names;
-    for (const auto& each : Known().searchers()) names += (names.empty() ? "" : ", ") + each.name;
+    for (const auto& each : RegisteredSearchers().searchers()) names += (names.empty() ? "" : ", ") + each.name;
     add("searcher: there is no " + given.searcher + "; use one of " + names);
     return faults;
   }
@@ -96,8 +96,8 @@ Result<AskTell> AskTell::Make(std::vector<Parameter> parameters, Options options
                               .options = {options.options.begin(), options.options.end()}},
                  .seed = options.seed};
   for (const WarmStart& start : options.warm_start) spec.warm_start.push_back(start.from);
-  Known().Complete(spec);
-  auto searcher = Known().MakeSearcher(spec);
+  RegisteredSearchers().Complete(spec);
+  auto searcher = RegisteredSearchers().MakeSearcher(spec);
   if (!searcher.ok()) return searcher.error();
   AskTell made(std::move(spec), std::move(searcher).value());
   if (!options.warm_start.empty()) {
@@ -185,7 +185,7 @@ std::string AskTell::Save() const {
 }
 
 Status AskTell::Load(std::string_view bytes) {
-  AskTell loaded(spec_, Known().MakeSearcher(spec_).value());
+  AskTell loaded(spec_, RegisteredSearchers().MakeSearcher(spec_).value());
   ArchiveWriter spec;
   spec(spec_);
   ArchiveReader whole(bytes);

@@ -29,7 +29,7 @@ Process::Process(const Cube& cube, const FittedParameters& fitted, const MatrixX
   MatrixXd covariance(all, all);
   VectorXd column;
   for (Index i = 0; i < all; ++i) {
-    covariance_.With(points_, points_.row(i), column, nullptr);
+    covariance_.ComputeColumn(points_, points_.row(i), column, nullptr);
     covariance.col(i) = column;
   }
   // Of points that lie on one another, or of extreme scales, a little noise more makes a matrix
@@ -65,7 +65,7 @@ double Process::PosteriorVariance(const RowVectorXd& at, const VectorXd& reduced
 
 Process::Prediction Process::At(const RowVectorXd& at) const {
   VectorXd reduced;
-  covariance_.With(points_, at, reduced, nullptr);
+  covariance_.ComputeColumn(points_, at, reduced, nullptr);
   factor_.triangularView<Eigen::Lower>().solveInPlace(reduced);
   return {reduced_.transpose() * reduced, PosteriorVariance(at, reduced)};
 }
@@ -93,7 +93,7 @@ Process::Predictions Process::PredictEach(const MatrixXd& at) const {
   MatrixXd reduced(points_.rows(), at.rows());
   VectorXd column;
   for (Index i = 0; i < at.rows(); ++i) {
-    covariance_.With(points_, at.row(i), column, nullptr);
+    covariance_.ComputeColumn(points_, at.row(i), column, nullptr);
     reduced.col(i) = column;
   }
   factor_.triangularView<Eigen::Lower>().solveInPlace(reduced);
@@ -106,7 +106,7 @@ Process::Predictions Process::PredictEach(const MatrixXd& at) const {
 
 Process::Place Process::PredictForGradient(const RowVectorXd& at) const {
   Place place{.at = at};
-  covariance_.With(points_, at, place.reduced, &place.slopes);
+  covariance_.ComputeColumn(points_, at, place.reduced, &place.slopes);
   factor_.triangularView<Eigen::Lower>().solveInPlace(place.reduced);
   place.prediction = {reduced_.transpose() * place.reduced, PosteriorVariance(at, place.reduced)};
   return place;

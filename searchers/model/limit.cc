@@ -16,8 +16,8 @@ std::optional<Error> CheckHasEnd(const SweepSpec& spec, std::string_view what) {
   }
   return Error{ErrorCode::kInvalid,
                "stop: " + std::string(what) +
-                   " never ends by itself; set max_trials, max_time, max_gpu_hours (where workers "
-                   "have GPUs) or patience, or metric.target"};
+                   " never ends by itself; set max_trials, max_time, max_gpu_hours (if workers have "
+                   "GPUs) or patience, or metric.target"};
 }
 
 std::optional<Error> CheckHasEndIfInfinite(const SweepSpec& spec, std::string_view what) {
@@ -36,9 +36,9 @@ std::optional<Error> CheckNoWarmStart(const SweepSpec& spec, std::string_view na
 std::optional<Error> CheckOneMetric(const SweepSpec& spec, std::string_view name) {
   if (spec.objectives.size() <= 1) return std::nullopt;
   return Error{ErrorCode::kInvalid,
-               "searcher.name: " + std::string(name) + " improves one metric, and there are " +
+               "searcher.name: " + std::string(name) + " supports one metric, but the sweep has " +
                    std::to_string(spec.objectives.size()) +
-                   "; turn the others into constraints, or use the searcher gp, tpe or nsga2"};
+                   "; turn the others into constraints, or use gp, tpe or nsga2"};
 }
 
 }  // namespace attune::searchers

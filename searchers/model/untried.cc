@@ -13,13 +13,13 @@ Suggestion ProposeUntried(const Cube& cube, const std::function<bool(const Confi
     Rationale rationale =
         attempt < kModelAttempts
             ? explain(attempt, config)
-            : Rationale{.rule = "random", .text = "drawn at random: what it would try was tried"};
+            : Rationale{.rule = "random", .text = "drawn at random: the model's points were tried"};
     return Proposed{std::move(config), std::move(rationale)};
   }
   auto left = cube.FindFirst([&](const Config& config) { return !is_tried(config); });
   if (!left) return Exhausted{"every configuration of the space has been proposed"};
   return Proposed{*std::move(left),
-                  {.rule = "remaining", .text = "the first configuration that nobody has tried"}};
+                  {.rule = "remaining", .text = "the first configuration that was not tried"}};
 }
 
 Suggestion ProposeUntried(const Record& record, const std::function<Config(int)>& propose,

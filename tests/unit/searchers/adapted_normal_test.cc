@@ -56,7 +56,7 @@ TEST(AdaptedNormal, TakesTheShapeOfAValley) {
     for (int i = 0; i < 6; ++i) {
       samples.push_back({normal.At({StandardNormal(random), StandardNormal(random)})});
     }
-    std::ranges::sort(samples, {}, [&](const auto& sample) { return loss(sample.at); });
+    std::ranges::sort(samples, {}, [&](const auto& sample) { return loss(sample.point); });
     ASSERT_TRUE(normal.Learn(samples));
   }
   const Point mean = normal.mean();
@@ -69,7 +69,7 @@ TEST(AdaptedNormal, ADimensionThatIsKeptIsAsWideAsBefore) {
   AdaptedNormal normal({0, 0}, 1, 4);
   const AdaptedNormal before = normal;
   ASSERT_TRUE(normal.Learn({{{1, 1}}, {{2, 1}}, {{-1, 0}}, {{-2, 3}}}));
-  normal.Keep(1, before);
+  normal.RestoreDimension(1, before);
   EXPECT_EQ(normal.mean()[1], 0);
   EXPECT_NE(normal.mean()[0], 0);
   const Point low = normal.At({0, -1});

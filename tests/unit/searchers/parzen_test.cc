@@ -160,7 +160,7 @@ TEST(WideParzen, FindsThePointThatLooksBestBesideAllKernels) {
         const double above = gains[i] - parzen.LogDensity(points[i]);
         if (above > highest) expected = i, highest = above;
       }
-      ASSERT_EQ(parzen.LargestDifference(points, gains).place, expected) << count << " " << round;
+      ASSERT_EQ(parzen.LargestDifference(points, gains).index, expected) << count << " " << round;
     }
   }
 }
@@ -169,7 +169,7 @@ TEST(WideParzen, OfEqualPointsTheFirstIsTaken) {
   WideParzen parzen({kRange});
   parzen.Append({0.2});
   parzen.SetIncluded(0, true);
-  EXPECT_EQ(parzen.LargestDifference({{0.2}, {0.7}, {0.7}, {0.7}, {0.7}, {0.7}}, {0, 1, 1, 1, 1, 1}).place,
+  EXPECT_EQ(parzen.LargestDifference({{0.2}, {0.7}, {0.7}, {0.7}, {0.7}, {0.7}}, {0, 1, 1, 1, 1, 1}).index,
             1u);
 }
 
