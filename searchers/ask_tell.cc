@@ -66,7 +66,8 @@ std::string FaultsOf(const std::vector<Parameter>& parameters, AskTell::Options&
   const auto* entry = RegisteredSearchers().FindSearcher(given.searcher);
   if (entry == nullptr) {
     std::string names;
-    for (const auto& each : RegisteredSearchers().searchers()) names += (names.empty() ? "" : ", ") + each.name;
+    for (const auto& each : RegisteredSearchers().searchers())
+      names += (names.empty() ? "" : ", ") + each.name;
     add("searcher: there is no " + given.searcher + "; use one of " + names);
     return faults;
   }

@@ -95,7 +95,7 @@ class AskTell {
   uint32_t proposals_ = 0;
   uint64_t events_ = 0;
   std::map<uint32_t, Config> pending_;  // trials without a result
-  std::map<uint32_t, Config> front_;  // configurations of the best
+  std::map<uint32_t, Config> front_;    // configurations of the best
   Front best_;
   std::string reason_;
 };

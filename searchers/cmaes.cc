@@ -16,13 +16,13 @@
 namespace attune::searchers {
 namespace {
 
-constexpr int kRedraws = 3;               // draws after one outside the ranges
-constexpr double kDeviationMax = 0.5;     // share of a range; wider ones hardly differ
-constexpr double kDeviationMin = 1e-12;   // share of a range; narrower ones hardly differ
-constexpr double kChangeMin = 1e-12;      // share of the best values by which they must differ
-constexpr double kWarmStepMin = 0.1;      // share of the initial step
-constexpr double kListRate = 0.1;         // learning rate of a list's probabilities, per parent
-constexpr int kDoublingsMax = 9;          // of the population
+constexpr int kRedraws = 3;              // draws after one outside the ranges
+constexpr double kDeviationMax = 0.5;    // share of a range; wider ones hardly differ
+constexpr double kDeviationMin = 1e-12;  // share of a range; narrower ones hardly differ
+constexpr double kChangeMin = 1e-12;     // share of the best values by which they must differ
+constexpr double kWarmStepMin = 0.1;     // share of the initial step
+constexpr double kListRate = 0.1;        // learning rate of a list's probabilities, per parent
+constexpr int kDoublingsMax = 9;         // of the population
 
 Cmaes::Options CmaesOptions(const AlgorithmSpec& spec) {
   return {.population = std::get<int64_t>(spec.options.at("population")),

@@ -20,7 +20,8 @@ namespace attune::searchers {
 // Whenever `population` more trials have ended, it learns from their ranks (Record::Better). Failed
 // trials rank last, whatever they reported.
 //
-// - No trial waits for a generation to be complete, so any number may be pending. Trials of an older
+// - No trial waits for a generation to be complete, so any number may be pending. Trials of an
+// older
 //   generation and trials from other sources are used as injected points.
 // - A draw outside a range is repeated a few times, and is then clamped to the range.
 // - For an integer or a step it learns from the number that was drawn, not from the middle of the
@@ -29,7 +30,8 @@ namespace attune::searchers {
 //   "Population-based incremental learning", CMU-CS-94-163). It also has a minimum.
 // - A parameter that is absent from a configuration keeps the number that was drawn for it, which
 //   adds noise to the ranks. If most of a population lack it, its mean and deviation do not change.
-// - When the search has converged or stalled, it restarts elsewhere with twice the population (Auger
+// - When the search has converged or stalled, it restarts elsewhere with twice the population
+// (Auger
 //   and Hansen, "A restart CMA evolution strategy with increasing population size", CEC 2005).
 // - In a finite space nothing is proposed twice, and the search ends when everything was proposed.
 //
@@ -75,7 +77,8 @@ class Cmaes final : public Searcher {
   Point Sample(RandomStream& random) const;
   void Learn();
   void LearnLists(const std::vector<uint32_t>& best_first);
-  // Adds the best value of a generation. Returns whether the run has converged or makes no progress.
+  // Adds the best value of a generation. Returns whether the run has converged or makes no
+  // progress.
   bool HasStalled(const std::vector<uint32_t>& best_first);
 
   Options options_;
@@ -85,10 +88,10 @@ class Cmaes final : public Searcher {
   AdaptedNormal normal_;                    // over the numeric dimensions
   std::vector<std::vector<double>> lists_;  // by dimension: probabilities of a list's values
   uint64_t generation_ = 0;
-  uint64_t run_start_ = 0;           // the first generation of the run
+  uint64_t run_start_ = 0;  // the first generation of the run
   uint32_t restarts_ = 0;
-  std::vector<double> bests_;        // the best values of the last generations of the run
-  std::vector<uint32_t> finished_;   // trials for the next call of Learn
+  std::vector<double> bests_;             // the best values of the last generations of the run
+  std::vector<uint32_t> finished_;        // trials for the next call of Learn
   std::map<uint32_t, DrawnPoint> drawn_;  // by trial, until Learn has used it
 };
 

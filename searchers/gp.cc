@@ -226,7 +226,8 @@ std::optional<ScoredPoint> Gp::MostPromisingPoint(std::vector<uint32_t> best_fir
   };
   const Belief belief{prior_.empty() ? nullptr : &prior_,
                       kBelief / static_cast<double>(best_first.size())};
-  return MaximiseAcquisition(cube, *model, belief, SearchRegion(best_first[0], *model), good, is_new, random);
+  return MaximiseAcquisition(cube, *model, belief, SearchRegion(best_first[0], *model), good,
+                             is_new, random);
 }
 
 Suggestion Gp::Suggest(ProposalNumber proposal) const {
@@ -255,7 +256,7 @@ Suggestion Gp::Suggest(ProposalNumber proposal) const {
     if (attempt == 0 && found) return Explain(known, config, found->log_improvement);
     if (starts) {
       return ExplainStartPoint(proposal, attempt,
-                        "until " + std::to_string(StartupTrials()) + " trials have ended");
+                               "until " + std::to_string(StartupTrials()) + " trials have ended");
     }
     return Rationale{.rule = "random", .text = "drawn at random: the point of the model was tried"};
   });

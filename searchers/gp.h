@@ -26,22 +26,24 @@ struct ScoredPoint;
 //
 // - The model and its prior: searchers/gaussian/covariance.h, process.h. Its hyperparameters are
 //   fitted again for each proposal, and depend only on the outcomes, not on earlier proposals.
-// - The outcomes: searchers/gaussian/outcomes.h. All trials that have ended count: completed ones by
+// - The outcomes: searchers/gaussian/outcomes.h. All trials that have ended count: completed ones
+// by
 //   their loss, the others by their rank. A failure among neighbours that did not fail is taken for
 //   chance, such as a broken host. The trial then counts as pending.
 // - For pending trials, several outcomes are sampled. The improvement is the mean over the samples,
 //   which keeps parallel proposals apart.
 // - With several metrics, each has a model, and the expected improvement is that of the hypervolume
 //   of the front (searchers/gaussian/hypervolume.h).
-// - With more than kGlobalDimensionsMax parameters, only a region around the best trial is searched.
+// - With more than kGlobalDimensionsMax parameters, only a region around the best trial is
+// searched.
 //   It shrinks while nothing improves (searchers/gaussian/trust_region.h). With several metrics the
 //   whole space is searched, because a front may lie in several regions.
 // - The first trials are points of a Sobol sequence.
 // - In a finite space nothing is proposed twice, and the search ends when everything was proposed.
 //
 // A suggestion costs n³/3 operations per metric. The n trials of the model are at most
-// kMostObservations: the best ones make up half, and the newest of the others the rest. With several
-// metrics, the best are those on the first fronts (searchers/model/fronts.h).
+// kMostObservations: the best ones make up half, and the newest of the others the rest. With
+// several metrics, the best are those on the first fronts (searchers/model/fronts.h).
 class Gp final : public Searcher {
  public:
   struct Options {

@@ -108,7 +108,8 @@ void Grid::Adapt(const SweepSpec& spec) {
 void Grid::SkipProposed() {
   const auto proposed = [this] {
     const Config here = CurrentConfig();
-    return std::ranges::any_of(earlier_, [&](const EarlierGrid& past) { return HasProposed(past, here); });
+    return std::ranges::any_of(earlier_,
+                               [&](const EarlierGrid& past) { return HasProposed(past, here); });
   };
   if (earlier_.empty()) return;
   while (!exhausted_ && proposed()) exhausted_ = !Advance();

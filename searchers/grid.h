@@ -16,8 +16,8 @@ namespace attune::searchers {
 // values of its parents has no loop there, so no configuration is proposed twice.
 //
 // The searcher remembers only its position, which advances when a trial is created from its
-// proposal. After an edit of the space, the new grid skips the configurations that the earlier grids
-// had proposed before their positions.
+// proposal. After an edit of the space, the new grid skips the configurations that the earlier
+// grids had proposed before their positions.
 class Grid final : public Searcher {
  public:
   // Maximum number of configurations. A larger grid is almost always a mistake, such as a range

@@ -156,8 +156,9 @@ void Tpe::ChooseGood(Group& group) {
     // Without this limit, all other trials would be good if most trials failed.
     const double share_max = std::max(kGoodOfFeasible, options_.good_fraction);
     const size_t good_max = record_.objectives() > 1 ? kMaxGoodOfFronts : kMaxGood;
-    count = std::min({share_of(options_.good_fraction, known),
-                      share_of(share_max, first_failed - group.ranked.begin()), good_max, known - 1});
+    count =
+        std::min({share_of(options_.good_fraction, known),
+                  share_of(share_max, first_failed - group.ranked.begin()), good_max, known - 1});
   }
 
   const std::vector<uint32_t> before = std::move(group.good);
@@ -181,8 +182,8 @@ ptrdiff_t Tpe::CountValued(const Group& group) const {
 }
 
 // A trial that was cut short may have a better value than trials that rank before it. Its value is
-// raised to theirs. Among the trials without a value, the newest are used, because they are near the
-// current search.
+// raised to theirs. Among the trials without a value, the newest are used, because they are near
+// the current search.
 void Tpe::Fit(Group& group) {
   group.fit.reset();
   const auto valued = static_cast<size_t>(CountValued(group));
@@ -294,8 +295,9 @@ Suggestion Tpe::Suggest(ProposalNumber proposal) const {
                                " drawn at random, the other parameters by the model"};
     }
     if (!starts) return Explain(config, ratio);
-    return ExplainStartPoint(proposal, attempt,
-                      "until " + std::to_string(options_.startup_trials) + " results are known");
+    return ExplainStartPoint(
+        proposal, attempt,
+        "until " + std::to_string(options_.startup_trials) + " results are known");
   });
 }
 
@@ -344,8 +346,8 @@ Rationale Tpe::Explain(const Config& config, double ratio) const {
           .from = {TrialNumber(near)},
           .results = static_cast<int64_t>(results),
           .score = ratio,
-          .text = "model of " + std::to_string(results) + " results" + OrderText() + ": near trial " +
-                  std::to_string(near) + (changes.empty() ? "" : ", " + changes) +
+          .text = "model of " + std::to_string(results) + " results" + OrderText() +
+                  ": near trial " + std::to_string(near) + (changes.empty() ? "" : ", " + changes) +
                   "; log density ratio " + FormatShort(ratio) + chance};
 }
 
@@ -355,8 +357,8 @@ bool Tpe::IsTriedCorner(const Point& point) const {
   return std::ranges::all_of(point, at_an_end) && HasTrialAt(record_, point, kSamePlace);
 }
 
-// Every second candidate is moved to an estimated minimum of the fit, unless this is a tried corner.
-// If the group is the whole of a finite space, tried points are passed over.
+// Every second candidate is moved to an estimated minimum of the fit, unless this is a tried
+// corner. If the group is the whole of a finite space, tried points are passed over.
 std::vector<Point> Tpe::DrawCandidates(size_t group_index, double middle, double prior_share,
                                        RandomStream& random) const {
   const Cube& cube = record_.cube();
@@ -365,8 +367,8 @@ std::vector<Point> Tpe::DrawCandidates(size_t group_index, double middle, double
   std::vector<Point> candidates;
   for (int64_t tries = 0; std::cmp_less(candidates.size(), options_.candidates); ++tries) {
     const bool from_prior = prior_share > 0 && (!group.best || random.Uniform() < prior_share);
-    Point candidate = from_prior ? prior_.DensityOf(group_index)->Draw(random)
-                                 : group.best->Draw(random, middle);
+    Point candidate =
+        from_prior ? prior_.DensityOf(group_index)->Draw(random) : group.best->Draw(random, middle);
     const bool fitted = group.fit && tries % 2 == 0 && tries < 2 * options_.candidates;
     const auto snap = [&](Point& point) {
       for (size_t i = 0; i < point.size(); ++i) point[i] = cube.Snap(group.dimensions[i], point[i]);
@@ -403,9 +405,9 @@ double Tpe::Propose(size_t group_index, RandomStream& random, Point& point) cons
           : running / kRunningForMiddle * running / static_cast<double>(group.ranked.size());
 
   const double share =
-      prior == nullptr ? 0
-                       : kPriorWeightResults /
-                             (kPriorWeightResults + static_cast<double>(group.ranked.size()));
+      prior == nullptr
+          ? 0
+          : kPriorWeightResults / (kPriorWeightResults + static_cast<double>(group.ranked.size()));
 
   const std::vector<Point> candidates = DrawCandidates(group_index, middle, share, random);
   std::vector<double> gains;
@@ -416,9 +418,9 @@ double Tpe::Propose(size_t group_index, RandomStream& random, Point& point) cons
       const double believed = prior->LogDensity(candidate);
       density = group.best ? LogMixture(share, believed, density) : believed;
     }
-    chances.push_back(
-        group.fit ? kFitWeight * group.fit->explained() * group.fit->LogImprovementChance(candidate)
-                  : 0);
+    chances.push_back(group.fit ? kFitWeight * group.fit->explained() *
+                                      group.fit->LogImprovementChance(candidate)
+                                : 0);
     gains.push_back(density + chances.back());
   }
   const auto [best, score] = group.others.LargestDifference(candidates, gains);

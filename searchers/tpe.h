@@ -18,11 +18,11 @@ namespace attune::searchers {
 
 // Tree-structured Parzen estimator (Bergstra et al., NIPS 2011), multivariate and grouped.
 //
-// Trials are ranked by Record::Better: completed trials by value, then unfinished ones by their last
-// step, then infeasible and failed ones. The best fifth are the good trials, but at most 25, and at
-// most a third of the trials that did not fail. Candidates are drawn from the density of the good
-// trials. The proposal is the candidate with the largest ratio of this density to the density of the
-// other trials.
+// Trials are ranked by Record::Better: completed trials by value, then unfinished ones by their
+// last step, then infeasible and failed ones. The best fifth are the good trials, but at most 25,
+// and at most a third of the trials that did not fail. Candidates are drawn from the density of the
+// good trials. The proposal is the candidate with the largest ratio of this density to the density
+// of the other trials.
 //
 // - With several objectives, trials of one kind are ranked by fronts, and within a front by what
 //   they add to the hypervolume (BestOf). Up to 100 trials are then good (MOTPE: Ozaki et al.,
@@ -32,14 +32,16 @@ namespace attune::searchers {
 // - Good trials have weights that fall with the rank. The other trials have equal weights
 //   (searchers/model/parzen.h).
 // - Running trials are in neither density. Counting them among the others ("constant liar") keeps
-//   parallel proposals apart, but makes them worse (docs/reference/searchers.md). If many trials run
-//   in proportion to the results, there are only few rounds. More candidates are then drawn around
-//   the weighted mean of the good trials, as in evolution strategies (RankedParzen's middle).
+//   parallel proposals apart, but makes them worse (docs/reference/searchers.md). If many trials
+//   run in proportion to the results, there are only few rounds. More candidates are then drawn
+//   around the weighted mean of the good trials, as in evolution strategies (RankedParzen's
+//   middle).
 // - The densities do not tell where the optimum is between good trials. With one objective a
 //   quadratic function of the best results (QuadraticFit) does. Half of the candidates are at its
 //   estimated minimum. Its probability of an improvement is added to the score, with a weight that
 //   grows with the share of the results that it explains.
-// - Parameters with dependents decide which groups are proposed. The good trials soon agree on their
+// - Parameters with dependents decide which groups are proposed. The good trials soon agree on
+// their
 //   values, right or wrong. If a proposal is nearly the same as an earlier trial, it would teach
 //   nothing. These parameters are then drawn at random, so that other branches are tried too.
 // - Until `startup_trials` trials have ended, proposals are points of a Sobol sequence.

@@ -15,7 +15,8 @@ class Acquisition {
   // The logarithms at each row of `at`.
   virtual Eigen::VectorXd LogImprovements(const Eigen::MatrixXd& at) const = 0;
 
-  // The logarithm at one point. `gradient` receives its derivatives by `dimensions`, in their order.
+  // The logarithm at one point. `gradient` receives its derivatives by `dimensions`, in their
+  // order.
   virtual double LogImprovement(const Eigen::RowVectorXd& at, const std::vector<size_t>& dimensions,
                                 Eigen::VectorXd& gradient) const = 0;
 

@@ -21,8 +21,8 @@ double CountNumbers(const Cube& cube) {
   return std::max(count, 1.0);
 }
 
-// 1 + the scalar product of `at` with each point. Coordinates are mapped to [-1, 1], and the product
-// is divided by their number.
+// 1 + the scalar product of `at` with each point. Coordinates are mapped to [-1, 1], and the
+// product is divided by their number.
 Eigen::VectorXd Products(const Cube& cube, const Eigen::MatrixXd& points,
                          const Eigen::RowVectorXd& at) {
   Eigen::VectorXd sum = Eigen::VectorXd::Ones(points.rows());
@@ -110,7 +110,8 @@ double Covariance::Gradient(const Eigen::MatrixXd& points, const Eigen::RowVecto
 
 double Covariance::VarianceGradient(const Eigen::RowVectorXd& at, size_t dimension) const {
   const double product = Products(cube_, at, at)[0];
-  return trend_ * 8 * product * (2 * at[static_cast<Eigen::Index>(dimension)] - 1) / CountNumbers(cube_);
+  return trend_ * 8 * product * (2 * at[static_cast<Eigen::Index>(dimension)] - 1) /
+         CountNumbers(cube_);
 }
 
 Eigen::MatrixXd Covariance::Distances(const Cube& cube, const Eigen::MatrixXd& points) {

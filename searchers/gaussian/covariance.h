@@ -50,17 +50,17 @@ class Covariance {
                   size_t dimension) const;
   double VarianceGradient(const Eigen::RowVectorXd& at, size_t dimension) const;
 
-  // Squared distances of all pairs of points, one column per dimension. The rows are the pairs below
-  // the diagonal of a matrix, column by column.
+  // Squared distances of all pairs of points, one column per dimension. The rows are the pairs
+  // below the diagonal of a matrix, column by column.
   static Eigen::MatrixXd Distances(const Cube& cube, const Eigen::MatrixXd& points);
   // The covariance of the trend for all pairs of points, with a variance of 1.
   static Eigen::MatrixXd Trend(const Cube& cube, const Eigen::MatrixXd& points);
 
   static constexpr double kConstant = 1;  // the variance of the constant
 
-  // Replaces the squared distances in `values` by the covariances of the Matérn part and the ripple.
-  // `slopes` receives their derivatives by the squared distances, and `ripples` the covariances of a
-  // ripple with variance 1, unless null.
+  // Replaces the squared distances in `values` by the covariances of the Matérn part and the
+  // ripple. `slopes` receives their derivatives by the squared distances, and `ripples` the
+  // covariances of a ripple with variance 1, unless null.
   static void Matern(Eigen::VectorXd& values, double ripple, Eigen::VectorXd* slopes,
                      Eigen::VectorXd* ripples);
 

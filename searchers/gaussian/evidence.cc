@@ -159,8 +159,8 @@ VectorXd VectorOf(const FittedParameters& fitted) {
 std::vector<FittedParameters> StartingParameters(const Cube& cube) {
   const auto d = static_cast<Index>(cube.size());
   const double lengthscale = LengthscalePrior(cube.size()).mean;
-  FittedParameters smooth{{VectorXd::Constant(d, lengthscale), kNoise.mean, kTrend.mean, kRipple.mean},
-                kBend.mean};
+  FittedParameters smooth{
+      {VectorXd::Constant(d, lengthscale), kNoise.mean, kTrend.mean, kRipple.mean}, kBend.mean};
   FittedParameters rugged = smooth;
   rugged.covariance.ripple = -1;
   return {smooth, rugged};

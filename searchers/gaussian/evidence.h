@@ -23,10 +23,11 @@ inline constexpr double kScaleRate = 2;
 // The negative logarithm of the posterior density of the parameters, up to a constant, and its
 // gradient, for Descend. The parameters are the lengthscales, then noise, trend, ripple and bend.
 //
-// The scale of the covariance is integrated out under its prior. The rest is the marginal likelihood
-// of Rasmussen and Williams 2006, §5.4.1. The prior of the lengthscales is that of Hvarfner, Hellsten
-// and Nardi ("Vanilla Bayesian Optimization Performs Great in High Dimensions", ICML 2024), whose
-// median grows with the square root of the number of dimensions. The other priors are log-normal.
+// The scale of the covariance is integrated out under its prior. The rest is the marginal
+// likelihood of Rasmussen and Williams 2006, §5.4.1. The prior of the lengthscales is that of
+// Hvarfner, Hellsten and Nardi ("Vanilla Bayesian Optimization Performs Great in High Dimensions",
+// ICML 2024), whose median grows with the square root of the number of dimensions. The other priors
+// are log-normal.
 class Evidence {
  public:
   // `points` has one row per outcome. `cube` and `outcomes` must outlive the object. REQUIRES: at
@@ -46,8 +47,8 @@ class Evidence {
 // The starts of a first fit: one for smooth losses, and one for rugged losses.
 std::vector<FittedParameters> StartingParameters(const Cube& cube);
 
-// Maximises the posterior density by a descent from each start, with this number of evaluations each.
-// Returns the best parameters found.
+// Maximises the posterior density by a descent from each start, with this number of evaluations
+// each. Returns the best parameters found.
 FittedParameters FitParameters(const Cube& cube, const Eigen::MatrixXd& points,
                                const Outcomes& outcomes,
                                const std::vector<FittedParameters>& starts, int evaluations);

@@ -17,7 +17,7 @@ using Eigen::MatrixXd;
 using Eigen::RowVectorXd;
 using Eigen::VectorXd;
 
-constexpr double kThin = 1e-9;        // thinner sides are ignored; values have a deviation of about 1
+constexpr double kThin = 1e-9;  // thinner sides are ignored; values have a deviation of about 1
 constexpr double kLeastExtent = 0.1;  // used if all points are equal
 
 // ---- the front -----------------------------------------------------------------------------
@@ -90,7 +90,8 @@ MatrixXd ChooseFarApart(const MatrixXd& front, size_t count) {
 
 class BoxCutter {
  public:
-  BoxCutter(const MatrixXd& points, const VectorXd& corner) : points_(points), sides_(corner.size()) {
+  BoxCutter(const MatrixXd& points, const VectorXd& corner)
+      : points_(points), sides_(corner.size()) {
     for (Index k = 0; k < corner.size(); ++k) {
       std::vector<double> values(points.rows());
       for (Index i = 0; i < points.rows(); ++i) values[static_cast<size_t>(i)] = points(i, k);
@@ -199,17 +200,18 @@ HypervolumeImprovement::HypervolumeImprovement(std::vector<Process> objectives)
     const MatrixXd front = Rows(points, FrontOf(points));
     const VectorXd extent = front.rows() > 1 ? ExtentOf(front) : ExtentOf(points);
     const VectorXd corner = front.colwise().maxCoeff().transpose() + extent.cwiseMax(kLeastExtent);
-    regions_.push_back(DecomposeUndominated(ChooseFarApart(front, MostPoints(objectives_.size())), corner));
+    regions_.push_back(
+        DecomposeUndominated(ChooseFarApart(front, MostPoints(objectives_.size())), corner));
   }
 }
 
-HypervolumeImprovement::ExpectedImprovement HypervolumeImprovement::ComputeImprovement(const MatrixXd& means,
-                                                                const VectorXd& variances) const {
+HypervolumeImprovement::ExpectedImprovement HypervolumeImprovement::ComputeImprovement(
+    const MatrixXd& means, const VectorXd& variances) const {
   const Index count = means.rows();
   const Index guesses = means.cols();
   const VectorXd deviations = variances.cwiseSqrt();
   ExpectedImprovement expected{.by_means = MatrixXd::Zero(count, guesses),
-                    .by_variances = VectorXd::Zero(count)};
+                               .by_variances = VectorXd::Zero(count)};
   MatrixXd by_deviations = MatrixXd::Zero(count, guesses);
   VectorXd logs(guesses);
   std::vector<std::vector<EdgeImprovement>> below(static_cast<size_t>(count));

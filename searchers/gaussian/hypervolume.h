@@ -14,8 +14,8 @@ namespace attune::searchers {
 // The region below a corner that no point of a front dominates, as boxes that do not overlap. Small
 // values are good.
 //
-// Each side of a box lies between two edges of its objective. `low` and `high` are their indices. The
-// edges ascend from minus infinity to the corner's coordinate.
+// Each side of a box lies between two edges of its objective. `low` and `high` are their indices.
+// The edges ascend from minus infinity to the corner's coordinate.
 struct UndominatedRegion {
   struct Side {
     uint32_t low = 0;
@@ -25,10 +25,11 @@ struct UndominatedRegion {
   std::vector<Side> boxes;                 // one side per objective, box by box
 };
 
-// Cuts the region into slabs along the last objective, and each slab along the others. n points with
-// m objectives give about n^(m-1)/(m-1)! boxes. Edges closer than 1e-9 are merged.
-// REQUIRES: `points` has one row per point, each below `corner` in each coordinate.
-UndominatedRegion DecomposeUndominated(const Eigen::MatrixXd& points, const Eigen::VectorXd& corner);
+// Cuts the region into slabs along the last objective, and each slab along the others. n points
+// with m objectives give about n^(m-1)/(m-1)! boxes. Edges closer than 1e-9 are merged. REQUIRES:
+// `points` has one row per point, each below `corner` in each coordinate.
+UndominatedRegion DecomposeUndominated(const Eigen::MatrixXd& points,
+                                       const Eigen::VectorXd& corner);
 
 // The hypervolume that a point is expected to add to the front, with one Gaussian process per
 // objective (Emmerich, Giannakoglou and Naujoks, "Single- and Multiobjective Evolutionary
@@ -38,8 +39,8 @@ UndominatedRegion DecomposeUndominated(const Eigen::MatrixXd& points, const Eige
 // It is computed by boxes (Yang, Emmerich, Deutz and Bäck, "Efficient computation of expected
 // hypervolume improvement using box decomposition algorithms", Journal of Global Optimization 75,
 // 2019). Objectives are independent, so a box [l, u) adds the product over the objectives of
-// E max(u - y, 0) - E max(l - y, 0). Logarithms are summed, as by Ament et al. for one objective, so
-// the gradient is useful even if the improvement is tiny.
+// E max(u - y, 0) - E max(l - y, 0). Logarithms are summed, as by Ament et al. for one objective,
+// so the gradient is useful even if the improvement is tiny.
 //
 // The front consists of the predicted means at the observed points, and there is one front for each
 // guess about the pending trials. The corner is beyond the worst values of the front, by the extent
@@ -60,15 +61,16 @@ class HypervolumeImprovement final : public Acquisition {
   double Lengthscale(size_t dimension) const override;
 
  private:
-  // The logarithm, and its derivatives by the means and by the variances. `by_means` has one row per
-  // objective and one column per guess.
+  // The logarithm, and its derivatives by the means and by the variances. `by_means` has one row
+  // per objective and one column per guess.
   struct ExpectedImprovement {
     double log = 0;
     Eigen::MatrixXd by_means;
     Eigen::VectorXd by_variances;
   };
-  // `means`: as Expected::by_means.
-  ExpectedImprovement ComputeImprovement(const Eigen::MatrixXd& means, const Eigen::VectorXd& variances) const;
+  // `means` is laid out as ExpectedImprovement::by_means.
+  ExpectedImprovement ComputeImprovement(const Eigen::MatrixXd& means,
+                                         const Eigen::VectorXd& variances) const;
 
   std::vector<Process> objectives_;
   std::vector<UndominatedRegion> regions_;  // one per guess

@@ -36,15 +36,16 @@ class Climber {
     }
   }
 
-  // Makes a point of the space: steps move to the middle of their cells, parameters become absent as
-  // conditions require, and new parameters are drawn.
+  // Makes a point of the space: steps move to the middle of their cells, parameters become absent
+  // as conditions require, and new parameters are drawn.
   Point MakeValid(Point point) {
     if (!conditional_) {
       for (size_t k = 0; k < point.size(); ++k) point[k] = cube_.Snap(k, point[k]);
       return point;
     }
     const Config config = cube_.Build([&](size_t k) {
-      return std::isnan(point[k]) ? cube_.FromUniform(k, ScaleToBox(k, random_.Uniform())) : point[k];
+      return std::isnan(point[k]) ? cube_.FromUniform(k, ScaleToBox(k, random_.Uniform()))
+                                  : point[k];
     });
     return cube_.Place(config).value();
   }
@@ -158,7 +159,7 @@ class Climber {
 
   // The term of the belief if these numbers are as in `row`. Adds its derivatives to the gradient.
   double AddBelief(Point point, const std::vector<size_t>& numbers, const Eigen::RowVectorXd& row,
-                  Eigen::VectorXd& gradient) const {
+                   Eigen::VectorXd& gradient) const {
     for (const size_t k : numbers) point[k] = row[static_cast<Eigen::Index>(k)];
     const std::vector<double> slope = belief_.prior->Slope(point);
     for (size_t i = 0; i < numbers.size(); ++i)
@@ -228,10 +229,10 @@ class Climber {
 }  // namespace
 
 std::optional<ScoredPoint> MaximiseAcquisition(const Cube& cube, const Acquisition& acquisition,
-                                       const Belief& belief, const Box& box,
-                                       const std::vector<Point>& good,
-                                       const std::function<bool(const Point&)>& wanted,
-                                       RandomStream& random) {
+                                               const Belief& belief, const Box& box,
+                                               const std::vector<Point>& good,
+                                               const std::function<bool(const Point&)>& wanted,
+                                               RandomStream& random) {
   Climber climber(cube, acquisition, belief, box, wanted, random);
   std::vector<Point> points;
   for (size_t i = 0; i < kDrawn; ++i) points.push_back(climber.DrawInBox());

@@ -25,12 +25,13 @@ struct Belief {
 };
 
 // Searches for the point with the largest improvement, among the points for which `wanted` returns
-// true. Draws points in the box and near the `good` points, and climbs from the best of them: numbers
-// by gradients, steps and lists by trying other values. Nullopt if no drawn point is wanted.
+// true. Draws points in the box and near the `good` points, and climbs from the best of them:
+// numbers by gradients, steps and lists by trying other values. Nullopt if no drawn point is
+// wanted.
 std::optional<ScoredPoint> MaximiseAcquisition(const Cube& cube, const Acquisition& acquisition,
-                                       const Belief& belief, const Box& box,
-                                       const std::vector<Point>& good,
-                                       const std::function<bool(const Point&)>& wanted,
-                                       RandomStream& random);
+                                               const Belief& belief, const Box& box,
+                                               const std::vector<Point>& good,
+                                               const std::function<bool(const Point&)>& wanted,
+                                               RandomStream& random);
 
 }  // namespace attune::searchers

@@ -32,8 +32,8 @@ Process::Process(const Cube& cube, const FittedParameters& fitted, const MatrixX
     covariance_.ComputeColumn(points_, points_.row(i), column, nullptr);
     covariance.col(i) = column;
   }
-  // Of points that lie on one another, or of extreme scales, a little noise more makes a matrix
-  // that can be factorised.
+  // If points coincide or scales are extreme, the factorisation may fail. It succeeds with a little
+  // more noise.
   Eigen::LLT<MatrixXd> cholesky;
   double noise = Exp(fitted.covariance.noise);
   for (;; noise *= 10) {
@@ -58,19 +58,20 @@ Process::Process(const Cube& cube, const FittedParameters& fitted, const MatrixX
 }
 
 double Process::PosteriorVariance(const RowVectorXd& at, const VectorXd& reduced) const {
-  constexpr double kLeast = 1e-12;  // of the variance before anything was seen
-  const double before = covariance_.Variance(at);
-  return scale_ * std::max(before - reduced.squaredNorm(), kLeast * before);
+  constexpr double kLeast = 1e-12;  // share of the prior variance
+  const double prior = covariance_.Variance(at);
+  return scale_ * std::max(prior - reduced.squaredNorm(), kLeast * prior);
 }
 
-Process::Prediction Process::At(const RowVectorXd& at) const {
+Process::Prediction Process::Predict(const RowVectorXd& at) const {
   VectorXd reduced;
   covariance_.ComputeColumn(points_, at, reduced, nullptr);
   factor_.triangularView<Eigen::Lower>().solveInPlace(reduced);
   return {reduced_.transpose() * reduced, PosteriorVariance(at, reduced)};
 }
 
-Process::ExpectedImprovement Process::ComputeImprovement(const VectorXd& means, double variance) const {
+Process::ExpectedImprovement Process::ComputeImprovement(const VectorXd& means,
+                                                         double variance) const {
   const double deviation = std::sqrt(variance);
   const Index guesses = means.size();
   VectorXd logs(guesses);
@@ -138,7 +139,8 @@ VectorXd Process::LogImprovements(const MatrixXd& at) const {
 double Process::LogImprovement(const RowVectorXd& at, const std::vector<size_t>& dimensions,
                                VectorXd& gradient) const {
   Place place = PredictForGradient(at);
-  const ExpectedImprovement expected = ComputeImprovement(place.prediction.means, place.prediction.variance);
+  const ExpectedImprovement expected =
+      ComputeImprovement(place.prediction.means, place.prediction.variance);
   gradient = Gradient(std::move(place), expected.by_mean, expected.by_variance, dimensions);
   return expected.log;
 }

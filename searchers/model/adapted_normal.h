@@ -15,9 +15,10 @@ namespace attune::searchers {
 //
 // - The Cholesky factor of the covariance replaces its square root, in draws and in the path of the
 //   step (Krause, Arbonès and Igel, "CMA-ES with optimal covariance update and storage complexity",
-//   NIPS 2016). So no eigenvalues are needed. A generation costs n³/6 operations, always in the same
-//   order.
-// - Above `kMostJoint` dimensions the covariance is diagonal, and is learned (n + 2)/3 times as fast
+//   NIPS 2016). So no eigenvalues are needed. A generation costs n³/6 operations, always in the
+//   same order.
+// - Above `kMostJoint` dimensions the covariance is diagonal, and is learned (n + 2)/3 times as
+// fast
 //   (Ros and Hansen, "A simple modification in CMA-ES achieving linear time and space complexity",
 //   PPSN 2008).
 // - Points that were not drawn from the distribution are moved closer to the mean before they are
@@ -56,9 +57,9 @@ class AdaptedNormal {
   // Restores the mean and the deviation of one dimension.
   void RestoreDimension(size_t dimension, const AdaptedNormal& before);
 
-  // Ensures that each side of the mean's cell has a probability of at least margin / 2. For the first
-  // or the last cell, the only side gets at least `margin`. `cell` is the begin and the end of the
-  // mean's cell; the dimension is [0, 1].
+  // Ensures that each side of the mean's cell has a probability of at least margin / 2. For the
+  // first or the last cell, the only side gets at least `margin`. `cell` is the begin and the end
+  // of the mean's cell; the dimension is [0, 1].
   void KeepMargin(size_t dimension, std::pair<double, double> cell, double margin);
 
   // Reduces the step so that no deviation exceeds this.

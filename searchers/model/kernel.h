@@ -9,9 +9,9 @@
 
 // The parts of Parzen densities over some dimensions of a Cube. A density is a mixture of a uniform
 // prior and one kernel per point. A kernel is a product over the axes: for a number, a normal
-// distribution that is truncated at the ends of the cube; for a list, most probability for the value
-// of the point, and the rest spread over all values. For steps, coordinates are the middles of
-// cells, and kernels are at least half a cell wide.
+// distribution that is truncated at the ends of the cube; for a list, most probability for the
+// value of the point, and the rest spread over all values. For steps, coordinates are the middles
+// of cells, and kernels are at least half a cell wide.
 namespace attune::searchers {
 
 struct Axis {

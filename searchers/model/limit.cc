@@ -14,10 +14,11 @@ std::optional<Error> CheckHasEnd(const SweepSpec& spec, std::string_view what) {
       (stop.max_gpu_hours > 0 && uses_gpus) || stop.patience > 0 || !stop.targets.empty()) {
     return std::nullopt;
   }
-  return Error{ErrorCode::kInvalid,
-               "stop: " + std::string(what) +
-                   " never ends by itself; set max_trials, max_time, max_gpu_hours (if workers have "
-                   "GPUs) or patience, or metric.target"};
+  return Error{
+      ErrorCode::kInvalid,
+      "stop: " + std::string(what) +
+          " never ends by itself; set max_trials, max_time, max_gpu_hours (if workers have "
+          "GPUs) or patience, or metric.target"};
 }
 
 std::optional<Error> CheckHasEndIfInfinite(const SweepSpec& spec, std::string_view what) {

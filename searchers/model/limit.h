@@ -10,9 +10,9 @@ namespace attune::searchers {
 
 // Checks whether a searcher supports a sweep. Each function returns the error, or nullopt.
 
-// Checks that a limit ends the sweep, for a searcher that never runs out of proposals. `what` is the
-// subject of the message, such as "random search". A sweep in which another program asks for trials
-// needs no limit.
+// Checks that a limit ends the sweep, for a searcher that never runs out of proposals. `what` is
+// the subject of the message, such as "random search". A sweep in which another program asks for
+// trials needs no limit.
 std::optional<Error> CheckHasEnd(const SweepSpec& spec, std::string_view what);
 
 // The same for a searcher that ends when it has proposed a whole finite space.

@@ -15,8 +15,8 @@ double Distance(const Cube::Dimension& dimension, double one, double other);
 // Whether a trial's point is within this distance of the point in each dimension.
 bool HasTrialAt(const Record& record, const Point& point, double distance);
 
-// The `count` trials nearest to a point, or all if there are fewer; the nearest first. Among equals,
-// the first of `trials` comes first.
+// The `count` trials nearest to a point, or all if there are fewer; the nearest first. Among
+// equals, the first of `trials` comes first.
 std::vector<uint32_t> NearestOf(const Record& record, const std::vector<uint32_t>& trials,
                                 const Point& point, size_t count);
 

@@ -41,8 +41,8 @@ struct Trial {
   bool has_values = false;  // it was in the space at creation, so its parameter values are kept
 };
 
-// The results of all trials of a sweep, whichever searcher or user proposed them, and the results of
-// earlier sweeps. Built from the events of the sweep alone.
+// The results of all trials of a sweep, whichever searcher or user proposed them, and the results
+// of earlier sweeps. Built from the events of the sweep alone.
 //
 // `number` is the number of a trial in the sweep, from 0. Memory per trial: 40 bytes, 16 per
 // dimension, and in a finite space a hash.

@@ -16,9 +16,9 @@ struct SobolRow {
 extern const SobolRow kSobolRows[kSobolDimensions];
 
 // The Sobol sequence (1967), each dimension scrambled by nested uniform permutations (Owen,
-// "Randomly permuted (t,m,s)-nets and (t,s)-sequences", 1995). The first 2^m points are still spread
-// evenly, no point is at a corner, and each seed gives another sequence. A point is computed without
-// the points before it. Dimensions beyond the table are random draws.
+// "Randomly permuted (t,m,s)-nets and (t,s)-sequences", 1995). The first 2^m points are still
+// spread evenly, no point is at a corner, and each seed gives another sequence. A point is computed
+// without the points before it. Dimensions beyond the table are random draws.
 class SobolSequence {
  public:
   SobolSequence(size_t dimensions, uint64_t seed);

@@ -5,8 +5,8 @@
 namespace attune::searchers {
 
 Suggestion ProposeUntried(const Cube& cube, const std::function<bool(const Config&)>& is_tried,
-                   const std::function<Config(int)>& propose,
-                   const std::function<Rationale(int, const Config&)>& explain) {
+                          const std::function<Config(int)>& propose,
+                          const std::function<Rationale(int, const Config&)>& explain) {
   for (int attempt = 0; attempt < kModelAttempts + kRandomAttempts; ++attempt) {
     Config config = propose(attempt);
     if (cube.IsFinite() && is_tried(config)) continue;
@@ -23,7 +23,7 @@ Suggestion ProposeUntried(const Cube& cube, const std::function<bool(const Confi
 }
 
 Suggestion ProposeUntried(const Record& record, const std::function<Config(int)>& propose,
-                   const std::function<Rationale(int, const Config&)>& explain) {
+                          const std::function<Rationale(int, const Config&)>& explain) {
   const Cube& cube = record.cube();
   return ProposeUntried(
       cube, [&](const Config& config) { return record.Tried(cube.Place(config).value()); }, propose,

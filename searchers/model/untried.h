@@ -18,11 +18,11 @@ inline constexpr int kRandomAttempts = 64;
 // and if there is none either, Exhausted. `propose(attempt)` draws at random if attempt >=
 // kModelAttempts. `explain(attempt, config)` is called at most once, for a proposal of the model.
 Suggestion ProposeUntried(const Cube& cube, const std::function<bool(const Config&)>& is_tried,
-                   const std::function<Config(int)>& propose,
-                   const std::function<Rationale(int, const Config&)>& explain);
+                          const std::function<Config(int)>& propose,
+                          const std::function<Rationale(int, const Config&)>& explain);
 
 // The same for a searcher with a record.
 Suggestion ProposeUntried(const Record& record, const std::function<Config(int)>& propose,
-                   const std::function<Rationale(int, const Config&)>& explain);
+                          const std::function<Rationale(int, const Config&)>& explain);
 
 }  // namespace attune::searchers

@@ -16,8 +16,7 @@ double Power(double base, double exponent) { return base > 0 ? Exp(exponent * Lo
 
 }  // namespace
 
-double Mutate(const Cube& cube, size_t dimension, double from, double index,
-               RandomStream& random) {
+double Mutate(const Cube& cube, size_t dimension, double from, double index, RandomStream& random) {
   const Cube::Dimension& about = cube.dimensions()[dimension];
   const double u = random.Uniform();
   if (about.kind == Cube::Kind::kChoice) {
@@ -40,7 +39,7 @@ double Mutate(const Cube& cube, size_t dimension, double from, double index,
 }
 
 double CrossOver(const Cube& cube, size_t dimension, double one, double other, double index,
-               RandomStream& random) {
+                 RandomStream& random) {
   const double u = random.Uniform();
   const double side = random.Uniform();
   if (cube.dimensions()[dimension].kind == Cube::Kind::kChoice) return side < 0.5 ? one : other;

@@ -18,6 +18,6 @@ double Mutate(const Cube& cube, size_t dimension, double from, double index, Ran
 // space", Complex Systems 9, 1995): a coordinate near one of the two, and nearer with a larger
 // `index`. The distribution is symmetric about their middle. For a list, one of the two values.
 double CrossOver(const Cube& cube, size_t dimension, double one, double other, double index,
-               RandomStream& random);
+                 RandomStream& random);
 
 }  // namespace attune::searchers

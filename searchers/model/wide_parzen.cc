@@ -33,8 +33,8 @@ size_t Rounded(size_t count) {
   return count >> rest << rest;
 }
 
-// Tabulates the logarithm of 1 over the mass of a kernel inside the cube, for kernels at multiples of
-// 1 / kMassCells.
+// Tabulates the logarithm of 1 over the mass of a kernel inside the cube, for kernels at multiples
+// of 1 / kMassCells.
 std::vector<float> BiasTable(double width) {
   std::vector<double> outside(kMassCells + 1, 0);  // mass beyond a face, by the distance from it
   for (size_t i = 0; i <= kMassCells; ++i) {
@@ -158,9 +158,9 @@ double WideParzen::LogDensity(const Point& point) const {
   return kernels.LogDensity(sums[0]);
 }
 
-// Branch and bound: evaluates the newest kernels for all points first, because the newest trials are
-// near the candidates. The points with the largest bounds are then evaluated completely. Most other
-// points can be rejected after a part of the kernels.
+// Branch and bound: evaluates the newest kernels for all points first, because the newest trials
+// are near the candidates. The points with the largest bounds are then evaluated completely. Most
+// other points can be rejected after a part of the kernels.
 WideParzen::Difference WideParzen::LargestDifference(const std::vector<Point>& points,
                                                      const std::vector<double>& gains) const {
   const Kernels kernels = Prepare();

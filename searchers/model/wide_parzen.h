@@ -11,9 +11,9 @@ namespace attune::searchers {
 // A Parzen density of many points, which can be added and removed. Candidates should be where it is
 // small.
 //
-// All kernels have the same widths, 0.1·n^(-1/(d+4)) (Scott's rule). Here n is the number of points,
-// rounded down in steps of at most an eighth, so that adding one point seldom changes the others'
-// kernels.
+// All kernels have the same widths, 0.1·n^(-1/(d+4)) (Scott's rule). Here n is the number of
+// points, rounded down in steps of at most an eighth, so that adding one point seldom changes the
+// others' kernels.
 //
 // A point takes 4 bytes per dimension and 5 more. Evaluating a density costs about four operations
 // per kernel and coordinate, and a power of two per near kernel.

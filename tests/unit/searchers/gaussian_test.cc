@@ -64,7 +64,8 @@ struct Trained {
   Outcomes outcomes() const { return Outcomes(record, best_first); }
   Process Seen(const Eigen::MatrixXd& pending, const Eigen::MatrixXd& draws) const {
     const Cube& cube = record.cube();
-    const FittedParameters fitted = Fit(cube, points, outcomes(), StartingParameters(cube), 25);
+    const FittedParameters fitted =
+        FitParameters(cube, points, outcomes(), StartingParameters(cube), 25);
     return Process(cube, fitted, points, outcomes(), pending, draws);
   }
   Process Seen() const { return Seen(Eigen::MatrixXd(0, points.cols()), Eigen::MatrixXd(0, 1)); }
@@ -177,7 +178,8 @@ TEST(Outcomes, TheirDerivativesAreThoseOfFiniteDifferences) {
 }
 
 TEST(Outcomes, FailedOnesShareTheLastPlace) {
-  const Eigen::VectorXd values = OutcomesOf({3, 1, 2, std::nan(""), std::nan("")}).ValuesFor(0).values;
+  const Eigen::VectorXd values =
+      OutcomesOf({3, 1, 2, std::nan(""), std::nan("")}).ValuesFor(0).values;
   EXPECT_EQ(values[3], values[4]);
   EXPECT_GT(values[3], values[2]);
 }
@@ -248,7 +250,7 @@ TEST(Process, IsThePosteriorOfADirectComputation) {
   at << 0.45, 0.5, 1, 0.8;
   Eigen::VectorXd with(20);
   for (Eigen::Index i = 0; i < 20; ++i) with[i] = covariance(points.row(i), at);
-  const auto found = process.At(at);
+  const auto found = process.Predict(at);
   EXPECT_NEAR(found.means[0], with.dot(inverse * values), 1e-8);
   EXPECT_NEAR(found.variance, scale * (covariance(at, at) - with.dot(inverse * with)), 1e-8);
 }
@@ -423,7 +425,7 @@ TEST(HypervolumeImprovement, IsTheMeanOfWhatDrawsAdd) {
   constexpr int kDraws = 40'000;
   for (int i = 0; i < kDraws; ++i) {
     for (Eigen::Index k = 0; k < 2; ++k) {
-      const auto known = objectives[static_cast<size_t>(k)].At(at);
+      const auto known = objectives[static_cast<size_t>(k)].Predict(at);
       more(best.rows(), k) = known.means[0] + std::sqrt(known.variance) * StandardNormal(random);
     }
     sum += volume(more) - volume(best);

@@ -169,7 +169,8 @@ TEST(WideParzen, OfEqualPointsTheFirstIsTaken) {
   WideParzen parzen({kRange});
   parzen.Append({0.2});
   parzen.SetIncluded(0, true);
-  EXPECT_EQ(parzen.LargestDifference({{0.2}, {0.7}, {0.7}, {0.7}, {0.7}, {0.7}}, {0, 1, 1, 1, 1, 1}).index,
+  EXPECT_EQ(parzen.LargestDifference({{0.2}, {0.7}, {0.7}, {0.7}, {0.7}, {0.7}}, {0, 1, 1, 1, 1, 1})
+                .index,
             1u);
 }
 

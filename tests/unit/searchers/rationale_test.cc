@@ -84,7 +84,8 @@ TEST(Rationale, ASmallChangeIsToldWithTheDigitsThatItTakes) {
   history.Create(Sgd(0.01, 50, 0.5));
   EXPECT_EQ(DescribeChanges(record, 0, Sgd(0.01, 50, 0.500001)), "momentum from 0.5 to 0.500001");
   history.Create(Sgd(0.01, 50, 0.51234567));
-  EXPECT_EQ(DescribeChanges(record, 1, Sgd(0.01, 50, 0.51239999)), "momentum from 0.5123 to 0.5124");
+  EXPECT_EQ(DescribeChanges(record, 1, Sgd(0.01, 50, 0.51239999)),
+            "momentum from 0.5123 to 0.5124");
 }
 
 TEST(Rationale, LongNamesAndValuesAreCutBetweenCharacters) {
