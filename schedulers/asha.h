@@ -36,7 +36,7 @@ namespace attune::schedulers {
 // later, when worse ones have been recorded. A trial whose value is not finite is stopped.
 //
 // Trials are ranked among those of their bracket. A free slot serves the highest rung of all
-// brackets. Of equal values the one reported first is better.
+// brackets. If values are equal, the one reported first is better.
 class Asha final : public Scheduler {
  public:
   enum class Form { kStop, kPromote };
@@ -103,7 +103,7 @@ class Asha final : public Scheduler {
 
   Reason ReasonFor(TrialNumber trial, const Rung& rung, const Rung::Standing& standing,
                    double value) const;
-  // Two halves of a sentence. `value` is the one that was reported.
+  // Two halves of a sentence. `value` is the reported value.
   std::string StandingText(const Rung& rung, const Rung::Standing& standing, const Rung::Mark& mark,
                            const std::string& value) const;
   std::string RuleText(const Rung& rung, const Rung::Standing& standing) const;

@@ -182,7 +182,7 @@ class Model {
   Factor with_training_{{}, {}};
 };
 
-// Makes points of configurations of a space.
+// Converts configurations of a space to points.
 class Places {
  public:
   Places(const SearchSpace& space, const std::vector<Gain>& gains) : space_(space) {
@@ -212,7 +212,7 @@ class Places {
   double width_ = 1;
 };
 
-// The base with other numbers, drawn.
+// A copy of the base configuration with random numbers.
 Config Drawn(const SearchSpace& space, const Config& base, const Exploration& exploration,
              RandomStream& stream) {
   Config drawn;

@@ -81,8 +81,8 @@ class Bracket {
   // not store this.
   void Close(const Objective& objective);
 
-  // At the rung where it waits or left, or at the last one that it has passed.
-  // REQUIRES: it has reached a rung.
+  // The standing at the rung where the member waits or lost, or at the last rung that it has
+  // passed. REQUIRES: it has reached a rung.
   Standing StandingOf(uint32_t member) const;
 
   template <class A>

@@ -14,7 +14,7 @@
 namespace attune::schedulers {
 namespace {
 
-// Tuned on recorded curves other than those of the figures in docs/benchmarks.md.
+// Tuned on recorded curves. The figures in docs/benchmarks.md use different curves.
 constexpr double kRidge = 10;           // as a share of a term's mean square
 constexpr double kTermMin = 1e-3;       // a term's root mean square
 constexpr double kFallAtFirst = 0.15;   // without curves: the share that falls after the first rung

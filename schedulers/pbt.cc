@@ -56,7 +56,7 @@ Verdict Pbt::Judge(const TrialView& trial, const Report& report) const {
          .step = report.step,
          .rung = IntervalUpTo(report.step),
          .value = value,
-         .text = "paused" + at + "all are ranked when all have come to their interval"});
+         .text = "paused" + at + "members are ranked when all have reached their intervals"});
   }
   const Standing standing = StandingOf(number, value);
   Turn turn = TurnOf(number, standing, self.decisions, ReasonFor(standing, value, report.step));
@@ -64,7 +64,7 @@ Verdict Pbt::Judge(const TrialView& trial, const Report& report) const {
     return Verdict::Exploit(*turn.donor, std::move(turn.config), std::move(turn.reason));
   }
   const bool pauses = DoOthersWait(number);
-  turn.reason.text = (pauses ? "paused" : "goes on") + at + turn.reason.text +
+  turn.reason.text = (pauses ? "paused" : "continues") + at + turn.reason.text +
                      (pauses ? "; others wait for its slot" : "");
   return pauses ? Verdict::Pause(std::move(turn.reason))
                 : Verdict::Continue(std::move(turn.reason));
@@ -104,8 +104,8 @@ Pbt::Turn Pbt::TurnOf(TrialNumber trial, const Standing& standing, int64_t decis
   turn.reason.text = "clones trial " + Text(donor) + " of step " + Text(source.newest->step) +
                      " (" + objective_.metric + " " + FormatShort(source.value) + ") at step " +
                      Text(turn.reason.step) + ": " + turn.reason.text + ", among the last " +
-                     Text(standing.ends) + "; explores " + Changes(source.config, turn.config) +
-                     how;
+                     Text(standing.ends) + "; explores " +
+                     DescribeChanges(source.config, turn.config) + how;
   return turn;
 }
 
@@ -214,8 +214,8 @@ NextMove Pbt::Next(const SweepView& sweep) const {
     return Promote{.trial = turn->first,
                    .reason = {.rule = Rule(),
                               .value = turn->second.value,
-                              .text = "goes on: of those that wait it has come to the fewest "
-                                      "decisions, " +
+                              .text = "continues: it has the fewest decisions of the waiting "
+                                      "members, " +
                                       Text(turn->second.decisions)}};
   }
   if (!sweep.may_create) return StartNew{};
@@ -272,7 +272,8 @@ void Pbt::Forget(const CheckpointId& checkpoint) {
     if (member.newest == checkpoint) member.newest.reset();
     if (!member.turn || member.turn->donor != checkpoint) continue;
     member.turn->donor.reset();
-    member.turn->reason.text += "; that checkpoint is gone, so it goes on with its own";
+    member.turn->reason.text +=
+        "; that checkpoint was deleted, so it continues from its own checkpoint";
   }
 }
 
@@ -304,7 +305,7 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
     }
     member.paused = verdict.kind == VerdictKind::kPause && verdict.reason.rule == Rule();
   } else if (std::holds_alternative<AttemptEnded>(fact)) {
-    member.left = member.paused;  // however it went
+    member.left = member.paused;  // also if the gang failed while it ended
   } else if (const auto* promoted = std::get_if<TrialPromoted>(&fact)) {
     if (promoted->donor) {
       member = {.config = *promoted->config,
@@ -343,10 +344,8 @@ double Pbt::BaseOf(const CheckpointId& donor) const {
 }
 
 void Pbt::RankAll() {
-  const auto has_come = [](const auto& member) {
-    return member.second.left && !member.second.turn;
-  };
-  if (!options_.synchronous || CanMoreJoin() || !std::ranges::all_of(members_, has_come)) return;
+  const auto waits = [](const auto& member) { return member.second.left && !member.second.turn; };
+  if (!options_.synchronous || CanMoreJoin() || !std::ranges::all_of(members_, waits)) return;
   std::vector<Entry> ranked;
   for (const auto& [number, member] : members_) ranked.push_back({number, member.value});
   std::ranges::sort(ranked, [this](const Entry& a, const Entry& b) { return IsBefore(a, b); });
@@ -356,9 +355,9 @@ void Pbt::RankAll() {
     Turn turn = TurnOf(ranked[place].trial, standing, member.decisions - 1,
                        ReasonFor(standing, member.value, member.step));
     if (!turn.donor) {
-      turn.reason.text = "goes on at step " + Text(member.step) + ": " + turn.reason.text;
+      turn.reason.text = "continues at step " + Text(member.step) + ": " + turn.reason.text;
     }
-    member.turn = std::move(turn);  // the next decisions take it into account
+    member.turn = std::move(turn);  // decisions on later members depend on it
   }
 }
 

@@ -124,8 +124,9 @@ bool Progression::RankedAlike() const {
 }
 
 std::string Progression::LimitReason() const {
-  return "nobody goes beyond step " + Text(Limit()) + " while rungs " + Text(below()) + " and " +
-         Text(Limit()) + " rank their trials alike (to within " + FormatShort(epsilon_) + ")";
+  return "no trial continues beyond step " + Text(Limit()) + " while rungs " + Text(below()) +
+         " and " + Text(Limit()) + " rank their trials in the same order (epsilon " +
+         FormatShort(epsilon_) + ")";
 }
 
 void Progression::Restart(const std::vector<Step>& rungs, const std::vector<Arrival>& arrivals) {

@@ -155,8 +155,8 @@ TEST(AshaBrackets, MoreThanThereAreRungsAreRefused) {
                              .max_step = Step(28)});
   };
   EXPECT_TRUE(make(4).ok());
-  EXPECT_EQ(make(5).error().message,
-            "scheduler.brackets: 5 are more than the rungs below max, of which there are 4");
+  EXPECT_EQ(make(5).error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(make(5).error().message, ::testing::StartsWith("scheduler.brackets: 5 "));
 }
 
 }  // namespace

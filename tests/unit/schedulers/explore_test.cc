@@ -159,10 +159,10 @@ TEST(Explore, StaysInTheSpaceWhateverTheSpaceIs) {
 }
 
 TEST(Explore, ChangesAreASentence) {
-  EXPECT_EQ(Changes({{"lr", 0.1}, {"depth", int64_t{3}}, {"m", 0.5}},
-                    {{"lr", 0.12}, {"depth", int64_t{3}}, {"beta", 0.25}}),
+  EXPECT_EQ(DescribeChanges({{"lr", 0.1}, {"depth", int64_t{3}}, {"m", 0.5}},
+                            {{"lr", 0.12}, {"depth", int64_t{3}}, {"beta", 0.25}}),
             "lr 0.1 → 0.12, beta none → 0.25, m 0.5 → none");
-  EXPECT_EQ(Changes({{"lr", 0.1}}, {{"lr", 0.1}}), "nothing");
+  EXPECT_EQ(DescribeChanges({{"lr", 0.1}}, {{"lr", 0.1}}), "nothing");
 }
 
 }  // namespace

@@ -210,9 +210,9 @@ TEST(Extrapolate, PromotesThoseWhoseCurvesGoFurthest) {
     EXPECT_THAT(sweep.Promoted(), Optional(2u));
     sweep.Report({2, 3}, sign * 0.9);
     EXPECT_THAT(sweep.Promoted(), Optional(3u)) << sweep.promotion().text;
+    EXPECT_EQ(sweep.promotion().rung, Step(3));
     EXPECT_THAT(sweep.promotion().text,
-                HasSubstr("promoted at rung 3: loss " + std::string(sign > 0 ? "" : "-") +
-                          "0.52 heads for "));
+                HasSubstr("loss " + std::string(sign > 0 ? "" : "-") + "0.52 "));
     EXPECT_EQ(sweep.promotion().rule, "extrapolate");
     EXPECT_EQ(sweep.promotion().rank, 1);
   }
@@ -239,7 +239,8 @@ TEST(Extrapolate, CompletesAtTheLastRung) {
   sweep.Report({4, 3}, 0.5);
   sweep.Report({4, 9}, 0.4);
   EXPECT_THAT(sweep.verdict(), Continues());
-  EXPECT_EQ(sweep.text(), "completes at step 9: loss 0.4 is rank 1 of 1 at rung 9, the last");
+  EXPECT_EQ(sweep.verdict().reason.rung, Step(9));
+  EXPECT_EQ(sweep.verdict().reason.rank, 1);
 }
 
 TEST(Extrapolate, GoesOnAlikeAfterARestartAtAnyReport) {
