@@ -37,7 +37,7 @@ struct ListedAxis {
 
 // The number of floats that one instruction computes. The results are the same, bit for bit.
 enum class Width { kFour, kEight };
-// The widest one that the processor supports.
+// The larger width that the processor supports.
 Width WidestSupported();
 
 // Up to kTile points that are evaluated together, so that each column is read only once.

@@ -35,7 +35,7 @@ TEST(Asha, RungsGrowByTheReductionFactorUpToMax) {
   EXPECT_THAT(RungsOf(2, 100, 4), ElementsAre(2, 8, 32, 100));
 }
 
-// Where logarithms of reals give one rung too few.
+// Logarithms in floating point would give one rung too few.
 TEST(Asha, RungsAreExactAtPowersOfTheReductionFactor) {
   EXPECT_THAT(RungsOf(1, 1000, 10), ElementsAre(1, 10, 100, 1000));
   EXPECT_THAT(RungsOf(1, 243, 3), ElementsAre(1, 3, 9, 27, 81, 243));
@@ -48,7 +48,7 @@ TEST(Asha, RungsNearTheLargestStepDoNotOverflow) {
   EXPECT_THAT(RungsOf(1, kMax, kMax / 2), ElementsAre(1, kMax / 2, kMax));
 }
 
-TEST(Asha, NoOneStopsWhileFewerThanTheReductionFactorReachedTheRung) {
+TEST(Asha, StopsNoTrialBeforeEnoughReachedTheRung) {
   SchedulerHarness sweep(Asha(Maximise("accuracy"), Ladder({Step(1), Step(64), 4})));
 
   EXPECT_THAT(sweep.Report({0, 1}, 0.9).verdict(), Continues());
@@ -57,7 +57,7 @@ TEST(Asha, NoOneStopsWhileFewerThanTheReductionFactorReachedTheRung) {
   EXPECT_THAT(sweep.Report({3, 1}, 0.8).verdict(), Stops("asha"));
 }
 
-TEST(Asha, TheBestShareGoesOn) {
+TEST(Asha, ContinuesTheBestShare) {
   SchedulerHarness sweep(Halving());
 
   EXPECT_THAT(sweep.Report({0, 1}, 0.5).verdict(), Continues());
@@ -67,14 +67,14 @@ TEST(Asha, TheBestShareGoesOn) {
   EXPECT_THAT(sweep.Report({4, 1}, 0.56).verdict(), Stops("asha"));  // third of five
 }
 
-// Nine trials on rungs 1, 3, 9, 27 of which a third goes on, side by side; worked out by hand. The
-// figure of docs/reference/schedulers.md: 9 come to the first rung, 3 to the second, 1 to the
+// Nine parallel trials with rungs 1, 3, 9 and 27, of which a third continues; computed by hand. It
+// is the figure of docs/reference/schedulers.md: 9 trials reach the first rung, 3 the second, 1 the
 // third.
 TEST(Asha, FollowsTheFigure) {
   SchedulerHarness sweep(Asha(Maximise("accuracy"), Ladder({Step(1), Step(27), 3})));
 
-  // At rung 1, in the order of arrival: of 3 the best goes on, of 6 two, of 9 three.
-  EXPECT_THAT(sweep.Report({0, 1}, 0.9).verdict(), Continues());  // nobody is stopped before 3
+  // At rung 1, in the order of arrival: the best of 3 continues, two of 6, and three of 9.
+  EXPECT_THAT(sweep.Report({0, 1}, 0.9).verdict(), Continues());  // no trial is stopped before 3
   EXPECT_THAT(sweep.Report({1, 1}, 0.8).verdict(), Continues());
   EXPECT_THAT(sweep.Report({2, 1}, 0.3).verdict(), Stops("asha"));
   EXPECT_THAT(sweep.Report({3, 1}, 0.5).verdict(), Stops("asha"));
@@ -149,7 +149,7 @@ TEST(Asha, TreatsAMissingMetricAsWorst) {
   EXPECT_EQ(sweep.verdict().reason.cutoff, 0.1);
 }
 
-TEST(Asha, OfEqualValuesTheEarlierReportIsBetter) {
+TEST(Asha, RanksTheEarlierOfEqualValuesFirst) {
   SchedulerHarness sweep(Halving());
 
   EXPECT_EQ(sweep.Report({5, 1}, 0.5).verdict().reason.rank, 1);
@@ -157,7 +157,7 @@ TEST(Asha, OfEqualValuesTheEarlierReportIsBetter) {
   EXPECT_EQ(sweep.Report({4, 1}, 0.5).verdict().reason.rank, 3);
 }
 
-TEST(Asha, EqualValuesNeitherAllStopNorAllGoOn) {
+TEST(Asha, ContinuesSomeTrialsWithEqualValues) {
   SchedulerHarness sweep(Halving());
   int going_on = 0;
   for (uint32_t trial = 0; trial < 8; ++trial) {
@@ -174,9 +174,8 @@ TEST(Asha, ALateReportIsRecordedAtTheRungItHasPassed) {
   EXPECT_EQ(reason.step, Step(3));
 }
 
-// A trial that reports every five steps: its step 15 must not fill the rung that step 5 jumped
-// over.
-TEST(Asha, RungsThatWereJumpedOverAreNeverFilledLater) {
+// A trial that reports every five steps. Step 5 skips a rung, and step 15 must not fill it.
+TEST(Asha, SkippedRungsAreNotFilledLater) {
   SchedulerHarness sweep(Halving(64));
 
   EXPECT_EQ(sweep.Report({0, 5}, 0.5).verdict().reason.rung, Step(4));
@@ -276,7 +275,7 @@ TEST(Asha, ExplainsEachVerdict) {
   testing::ExpectGolden("schedulers/asha", texts);
 }
 
-// The definition, counted out: how many at the rung are at least as good?
+// Compares with the definition: counts the trials at the rung that are at least as good.
 TEST(Asha, AgreesWithCountingOverAThousandReports) {
   SchedulerHarness sweep(Asha(Maximise("accuracy"), Ladder({Step(1), Step(64), 3})));
   RandomStream random(1, TrialNumber(0), "test");

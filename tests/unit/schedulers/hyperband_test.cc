@@ -53,7 +53,7 @@ TEST(HyperBand, HasThePapersBrackets) {
                                         "15@9 5@27 1@81", "8@27 2@81", "5@81"));
 }
 
-// Where logarithms of reals give one bracket too few.
+// Logarithms in floating point would give one bracket too few.
 TEST(HyperBand, BracketsAreExactAtPowersOfTheReductionFactor) {
   EXPECT_THAT(Table(1000, 10), ElementsAre("1000@1 100@10 10@100 1@1000", "134@10 13@100 1@1000",
                                            "20@100 2@1000", "4@1000"));
@@ -94,7 +94,7 @@ TEST(HyperBand, FollowsThePaper) {
   EXPECT_THAT(sweep.Report({3, 1}, 0.7).verdict(), Continues());  // the second; trial 0 is out
   EXPECT_THAT(sweep.Report({3, 2}, 0.85).verdict(), Continues());
   EXPECT_EQ(sweep.verdict().reason.rung, Step(2));
-  EXPECT_EQ(sweep.NextMilestone({3, 2}), 0);  // it is trained to max
+  EXPECT_EQ(sweep.NextMilestone({3, 2}), 0);  // it trains to max
   EXPECT_EQ(sweep.Promoted(), std::nullopt);  // trials 0 and 1 have lost
   EXPECT_TRUE(std::holds_alternative<StartNew>(sweep.Next()));
 
@@ -115,7 +115,7 @@ TEST(HyperBand, SmallerIsBetterWhenMinimising) {
   EXPECT_THAT(sweep.Report({2, 1}, 0.3).verdict(), Stops("hyperband"));
 }
 
-TEST(HyperBand, OfEqualValuesTheEarlierOnesGoOnAndNoMoreThanTheirShare) {
+TEST(HyperBand, ContinuesTheEarlierOfEqualValuesUpToTheirShare) {
   SchedulerHarness sweep(Small());
   for (uint32_t trial = 0; trial < 4; ++trial) sweep.Report({trial, 1}, 0.5);
   EXPECT_THAT(sweep.Promoted(), Optional(0u));
@@ -123,7 +123,7 @@ TEST(HyperBand, OfEqualValuesTheEarlierOnesGoOnAndNoMoreThanTheirShare) {
   EXPECT_EQ(sweep.Promoted(), std::nullopt);
 }
 
-TEST(HyperBand, WhatIsNotFiniteIsStoppedAndNeverGoesOnInsteadOfNobody) {
+TEST(HyperBand, NeverContinuesTrialsWithoutAFiniteValue) {
   SchedulerHarness sweep(Small());
   uint32_t trial = 0;
   for (const double bad : {kNaN, kInf, -kInf})
@@ -133,7 +133,7 @@ TEST(HyperBand, WhatIsNotFiniteIsStoppedAndNeverGoesOnInsteadOfNobody) {
   EXPECT_THAT(sweep.Report({3, 2}, -1e300).verdict(), Continues());  // the only one there is
 }
 
-TEST(HyperBand, WhoEndsCountsAsALossAndNobodyWaitsForIt) {
+TEST(HyperBand, AnEndedTrialCountsAsALossWithoutWaiting) {
   SchedulerHarness sweep(Small());
   sweep.Report({0, 1}, 0.5).Report({1, 1}, 0.9).Create(3);
   EXPECT_EQ(sweep.Promoted(), std::nullopt);
@@ -181,7 +181,7 @@ TEST(HyperBand, AReportThatPassesSeveralRungsCompetesAtEach) {
   EXPECT_EQ(sweep.verdict().reason.rung, Step(1));
   sweep.Report({1, 1}, 0.1);
   EXPECT_THAT(sweep.Report({2, 1}, 0.8).verdict(), Pauses());
-  EXPECT_EQ(sweep.Promoted(), std::nullopt);  // past rung 1, and one is to come to rung 2
+  EXPECT_EQ(sweep.Promoted(), std::nullopt);  // past rung 1; one more will reach rung 2
   EXPECT_THAT(sweep.Report({3, 1}, 0.2).verdict(), Stops("hyperband"));
   EXPECT_THAT(sweep.Promoted(), Optional(2u));
   EXPECT_THAT(sweep.Report({2, 2}, 0.95).verdict(), Continues());
@@ -201,7 +201,7 @@ TEST(HyperBand, ARepeatedOrEarlierStepIsNeitherJudgedNorRecorded) {
   EXPECT_EQ(sweep.Report({1, 1}, 0.4).verdict().reason.peers, 2);
 }
 
-TEST(HyperBand, WhoHadEndedAndIsOpenedAgainIsOutsideOfItsBracket) {
+TEST(HyperBand, AReopenedTrialIsOutsideItsBracket) {
   SchedulerHarness sweep(Small());
   sweep.Create(3);
   sweep.End(0);
@@ -218,7 +218,7 @@ SweepSpec Spec(int64_t min, int64_t max, int64_t reduction_factor) {
           .max_step = Step(max)};
 }
 
-TEST(HyperBand, AfterAnEditABegunBracketIsFilledFirst) {
+TEST(HyperBand, FillsAStartedBracketFirstAfterAnEdit) {
   SchedulerHarness sweep(Small());
   sweep.Report({0, 1}, 0.5);
   sweep.Adapt(Spec(1, 9, 3));  // 9@1, 5@3, 3@9
@@ -229,7 +229,7 @@ TEST(HyperBand, AfterAnEditABegunBracketIsFilledFirst) {
   EXPECT_EQ(sweep.Report({4, 1}, 0.5).verdict().reason.rule, "hyperband, trials 4 to 12");
 }
 
-TEST(HyperBand, RungsBeyondALowerMaxAreNone) {
+TEST(HyperBand, IgnoresRungsBeyondALowerMax) {
   SchedulerHarness sweep(HyperBand(Maximise("accuracy"), {Step(1), Step(8), 2}));
   sweep.Create(0);
   sweep.Adapt(Spec(1, 4, 2));

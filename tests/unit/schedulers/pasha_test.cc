@@ -68,7 +68,7 @@ TEST(Pasha, EndsASweepWithStableRankings) {
   EXPECT_THAT(std::get<Done>(move).text, HasSubstr("step 3"));
 }
 
-TEST(Pasha, WhoWaitsAtTheHighestOpenRungIsInNobodysWay) {
+TEST(Pasha, TrialsAtTheHighestOpenRungBlockNoOthers) {
   SchedulerHarness sweep(Progressive(), "loss");
   for (const uint32_t trial : {0, 1, 2}) sweep.Report({trial, 3}, 0.5);
   EXPECT_THAT(sweep.Report({3, 1}, 0.5).verdict(), Pauses());
@@ -77,7 +77,7 @@ TEST(Pasha, WhoWaitsAtTheHighestOpenRungIsInNobodysWay) {
       << "its slot is not for those of rung 3";
 }
 
-TEST(Pasha, TrainsLessThanAshaWhereEarlyValuesAreRight) {
+TEST(Pasha, TrainsLessThanAshaIfEarlyValuesAreRight) {
   const auto steps = [](Asha scheduler) {
     SchedulerHarness sweep(std::move(scheduler), "loss");
     std::map<uint32_t, int64_t> at;
@@ -98,7 +98,7 @@ TEST(Pasha, TrainsLessThanAshaWhereEarlyValuesAreRight) {
   EXPECT_LT(2 * steps(Progressive(81)), asha);
 }
 
-TEST(Pasha, GoesOnAlikeAfterARestartAtAnyReport) {
+TEST(Pasha, IsTheSameAfterARestartAtAnyReport) {
   const auto run = [](int restart_every) {
     SchedulerHarness sweep(Progressive(), "loss");
     RandomStream random(5, ProposalNumber(0), "test");
@@ -138,7 +138,7 @@ TEST(Pasha, ForgetsTheReportsOfATrialThatHasEnded) {
   EXPECT_LT(sweep.Bytes(), empty + 200);
 }
 
-TEST(Pasha, AnEditOfMaxKeepsWhatIsOpen) {
+TEST(Pasha, AnEditOfMaxKeepsRungsOpen) {
   SchedulerHarness sweep(Progressive(), "loss");
   for (const uint32_t trial : {0, 1, 2}) sweep.Report({trial, 1}, 0.5 - 0.1 * trial);
   sweep.Report({2, 3}, 0.5);
@@ -151,7 +151,7 @@ TEST(Pasha, AnEditOfMaxKeepsWhatIsOpen) {
   EXPECT_THAT(sweep.Promoted(), Optional(1u));
 }
 
-TEST(Pasha, WithoutMaxNamesTheKeyOfTheSweepFile) {
+TEST(Pasha, RequiresMax) {
   EXPECT_THAT(PashaEntry().make(Spec(0)).error().message, ::testing::StartsWith("scheduler.max: "));
 }
 

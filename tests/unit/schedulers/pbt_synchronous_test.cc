@@ -37,7 +37,7 @@ void Begin(SchedulerHarness& sweep, uint32_t n = 4) {
   for (uint32_t trial = 0; trial < n; ++trial) sweep.Create(trial, {{"lr", trial + 1.0}});
 }
 
-// The one that goes on now, while others run or not.
+// The promotion for a free slot while `running` others run; nullopt if there is none.
 std::optional<Promote> Goes(SchedulerHarness& sweep, int running) {
   NextMove move = sweep.Next(/*may_create=*/false, running);
   auto* promote = std::get_if<Promote>(&move);
@@ -87,14 +87,14 @@ TEST(PbtSynchronous, LastMembersCloneTheFirstOfTheSameInterval) {
 
 TrialId Id(uint32_t trial) { return {SweepId(1), TrialNumber(trial)}; }
 
-// Tells a population of one fact after the other.
+// Observes facts one after another.
 auto Into(Pbt& population) {
   return [&population, seq = uint64_t{0}](Fact fact) mutable {
     population.Observe(Event{EventSeq(++seq), Time{0}, std::move(fact)});
   };
 }
 
-TEST(PbtSynchronous, WhatIsToBeClonedIsRetainedUntilItHasBeen) {
+TEST(PbtSynchronous, RetainsCheckpointsUntilTheyAreCloned) {
   Pbt population = Synchronous(2);
   auto observe = Into(population);
   for (uint32_t trial : {0u, 1u})
@@ -117,7 +117,7 @@ TEST(PbtSynchronous, WhatIsToBeClonedIsRetainedUntilItHasBeen) {
 }
 
 // Nobody was told that its checkpoint was gone: the clone was promoted in vain for ever.
-TEST(PbtSynchronous, WhereTheFirstBeginsAnewTheLastGoesOnWithItsOwn) {
+TEST(PbtSynchronous, ContinuesFromItsOwnCheckpointIfTheDonorRestarts) {
   Pbt population = Synchronous(2);
   auto observe = Into(population);
   for (uint32_t trial : {0u, 1u})
@@ -171,7 +171,7 @@ TEST(PbtSynchronous, DoesNotWaitForEndedMembers) {
   EXPECT_TRUE(clones->donor.has_value());
 }
 
-TEST(PbtSynchronous, WhereNobodyIsLeftToWaitForOneThatWaitsGoesOn) {
+TEST(PbtSynchronous, ContinuesAWaitingMemberIfNoOtherCanArrive) {
   SchedulerHarness sweep(Synchronous());
   Begin(sweep);
   sweep.Save({0, 2}).Report({0, 2}, 0.9);

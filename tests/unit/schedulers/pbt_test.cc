@@ -81,17 +81,17 @@ TEST(Pbt, FollowsThePaper) {
   testing::ExpectGolden("schedulers/pbt", texts + sweep.text() + "\n");
   EXPECT_EQ(sweep.NextMilestone({3, 2}), 4);  // it continues at the donor's step
 
-  // Until it has come to its next decision it is not ranked: of 0.9 0.7 0.6 the last clones.
+  // A clone is not ranked before its next decision, so the last of 0.9 0.7 0.6 clones.
   EXPECT_THAT(sweep.Report({2, 4}, 0.55).verdict(), Clones(Checkpoint(1, 1, 2), 2.0));
   EXPECT_EQ(sweep.verdict().reason.peers, 3);
-  // Its own weights are those of trial 1 with 2.0, and it is the first now.
+  // It has the weights of trial 1 and the value 2.0, so it is the first now.
   EXPECT_THAT(sweep.Report({3, 4}, 0.95).verdict(), Continues());
   sweep.Save({3, 4}, 2);
   EXPECT_THAT(sweep.Report({0, 6}, 0.4).verdict(), Clones(Checkpoint(3, 2, 4), 2.0));
 }
 
 // Four members that gain the more the smaller their learning rate is, at each of four decisions.
-TEST(Pb2, AClonesNumbersAreThoseThatAModelOfTheGainsFindsPromising) {
+TEST(Pb2, ChoosesTheNumbersOfAClonePromisingToTheModel) {
   Pbt::Options options = Four();
   options.bandit = true;
   SchedulerHarness sweep(Population(options));
@@ -121,7 +121,7 @@ TEST(Pbt, SmallerIsBetterWhenMinimising) {
   EXPECT_THAT(sweep.Report({3, 2}, 0.4).verdict(), Clones(Checkpoint(0, 1, 2), 1.0));
 }
 
-TEST(Pbt, WhatACloneSavedBeforeItIsOneIsNobodysDonor) {
+TEST(Pbt, ACheckpointFromBeforeTheCloneIsNoDonor) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({0, 2}, 0.9).Save({0, 2}).Report({1, 2}, 0.5).Report({2, 2}, 0.6);
@@ -134,7 +134,7 @@ TEST(Pbt, WhatACloneSavedBeforeItIsOneIsNobodysDonor) {
   EXPECT_THAT(sweep.Report({1, 6}, 0.1).verdict(), Clones(Checkpoint(3, 2, 4), 1.0));
 }
 
-TEST(Pbt, ACheckpointThatIsGoneIsNotCloned) {
+TEST(Pbt, ADeletedCheckpointIsNotCloned) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({0, 2}, 0.9).Save({0, 2}).Drop(Checkpoint(0, 1, 2));
@@ -142,7 +142,7 @@ TEST(Pbt, ACheckpointThatIsGoneIsNotCloned) {
   EXPECT_THAT(sweep.Report({3, 2}, 0.1).verdict(), Continues());
 }
 
-TEST(Pbt, WhoHasEndedIsNeitherRankedNorCloned) {
+TEST(Pbt, EndedTrialsAreNeitherRankedNorCloned) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({1, 2}, 0.5).Save({1, 2}).Report({0, 2}, 0.9).Save({0, 2});
@@ -151,7 +151,7 @@ TEST(Pbt, WhoHasEndedIsNeitherRankedNorCloned) {
   EXPECT_EQ(sweep.verdict().reason.peers, 2);
 }
 
-TEST(Pbt, OneNanTrialClonesAndStopsNobody) {
+TEST(Pbt, ANanTrialClonesAndStopsNoOther) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({0, 2}, kNaN).Save({0, 2});
@@ -162,7 +162,7 @@ TEST(Pbt, OneNanTrialClonesAndStopsNobody) {
   EXPECT_THAT(sweep.Report({3, 2}, kNaN).verdict(), Clones(Checkpoint(1, 1, 2), 2.0));
 }
 
-TEST(Pbt, WhereAllAreNanNobodyIsCloned) {
+TEST(Pbt, ClonesNoTrialIfAllAreNan) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   for (uint32_t trial = 0; trial < 4; ++trial) {
@@ -171,7 +171,7 @@ TEST(Pbt, WhereAllAreNanNobodyIsCloned) {
   }
 }
 
-TEST(Pbt, OfEqualValuesNobodyClones) {
+TEST(Pbt, ClonesNoTrialIfAllAreEqual) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   for (uint32_t trial = 0; trial < 4; ++trial) {
@@ -202,7 +202,7 @@ TEST(Pbt, ALateReportCountsOnce) {
 }
 
 // Whom luck sends back again and again ends nevertheless.
-TEST(Pbt, WhoHasTrainedForAsLongAsMaxClonesNoMore) {
+TEST(Pbt, ATrialThatHasTrainedForMaxStepsNeverClones) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({0, 2}, 0.9).Save({0, 2});
@@ -213,7 +213,7 @@ TEST(Pbt, WhoHasTrainedForAsLongAsMaxClonesNoMore) {
   EXPECT_THAT(sweep.Report({1, 4}, 0.1).verdict(), Continues());
 }
 
-TEST(Pbt, WhereOthersWaitForASlotTrialsTakeTurns) {
+TEST(Pbt, TrialsTakeTurnsWhenOthersWaitForASlot) {
   SchedulerHarness sweep(Population());
   sweep.Create(0).Create(1);  // two slots, four members
   EXPECT_THAT(sweep.Report({0, 2}, 0.5).verdict(), Pauses());
@@ -236,7 +236,7 @@ TEST(Pbt, WhereOthersWaitForASlotTrialsTakeTurns) {
   EXPECT_THAT(sweep.Report({1, 4}, 0.8).verdict(), Continues());  // nobody waits
 }
 
-TEST(Pbt, NobodyWaitsForTrialsThatCannotCome) {
+TEST(Pbt, DoesNotWaitForTrialsThatCannotCome) {
   Pbt::Options options = Four();
   options.max_trials = 2;
   SchedulerHarness sweep(Population(options));
@@ -248,7 +248,7 @@ TEST(Pbt, NobodyWaitsForTrialsThatCannotCome) {
   EXPECT_THAT(exhausted.Report({0, 2}, 0.5).verdict(), Continues());
 }
 
-TEST(Pbt, WhoFailsIsReplacedAndWhoCompletesIsNot) {
+TEST(Pbt, ReplacesFailedButNotCompletedTrials) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   EXPECT_TRUE(std::holds_alternative<Wait>(sweep.Next(true, 4)));
@@ -284,7 +284,7 @@ TEST(Pbt, DrawsTheSameDonorAndConfigurationEachTime) {
   EXPECT_EQ(again.config, verdict.config);
 }
 
-TEST(Pbt, AnyOfTheFirstMayBeTheDonor) {
+TEST(Pbt, AnyOfTheBestMayBeTheDonor) {
   Pbt::Options options = Four();
   options.population = 8;
   options.fraction = 0.5;
@@ -299,7 +299,7 @@ TEST(Pbt, AnyOfTheFirstMayBeTheDonor) {
   EXPECT_EQ(donors, (std::set<uint32_t>{0, 1, 2, 3}));
 }
 
-TEST(Pbt, AfterASnapshotItIsTheSame) {
+TEST(Pbt, IsTheSameAfterASnapshot) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({0, 2}, 0.9).Save({0, 2}).Report({1, 2}, 0.5).Report({2, 2}, 0.6);
@@ -334,7 +334,7 @@ TEST(Pbt, NamesTheInvalidKey) {
   EXPECT_TRUE(PbtEntry().make(Spec(1, 9, 0, 4, " lr,")).ok());
 }
 
-TEST(Pbt, AnEditHoldsFromNowOn) {
+TEST(Pbt, AnEditAppliesToTheNextDecision) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({0, 2}, 0.9);

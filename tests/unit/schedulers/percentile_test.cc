@@ -134,7 +134,7 @@ TEST(MedianStopping, ARepeatedOrEarlierStepIsNeitherJudgedNorRecorded) {
   EXPECT_EQ(sweep.verdict().reason.peers, 2);
 }
 
-TEST(MedianStopping, WhoEndsEarlyKeepsItsPlace) {
+TEST(MedianStopping, EndedTrialsKeepTheirValues) {
   SchedulerHarness sweep(Median({.min_samples = 1}));
   sweep.Report({0, 1}, 0.9);
   sweep.End(0);
@@ -149,7 +149,7 @@ TEST(MedianStopping, OneNanTrialStopsOnlyItself) {
   EXPECT_THAT(sweep.verdict(), Continues());
 }
 
-TEST(MedianStopping, WhatIsNotFiniteIsTheWorstAndOnlyOnce) {
+TEST(MedianStopping, TreatsValuesThatAreNotFiniteAsWorst) {
   for (const double bad : {kNaN, kInf, -kInf}) {
     SchedulerHarness sweep(Median({.min_samples = 1}));
     sweep.Report({0, 1}, bad).Report({0, 2}, 0.5);  // its mean stays bad, its best is 0.5
@@ -162,7 +162,7 @@ TEST(MedianStopping, WhatIsNotFiniteIsTheWorstAndOnlyOnce) {
   }
 }
 
-TEST(MedianStopping, WithoutAMaxLinesGoOnForEver) {
+TEST(MedianStopping, HasLinesWithoutEndIfMaxIsZero) {
   const SchedulerHarness sweep(Median({.interval = 10}));
   EXPECT_EQ(sweep.NextMilestone({0, 1'000'000}), 1'000'001);
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
@@ -189,7 +189,7 @@ SweepSpec Spec(const std::string& name, int64_t grace_period, int64_t interval, 
   return spec;
 }
 
-TEST(MedianStopping, AfterAnEditOldLinesKeepWhatTheyHave) {
+TEST(MedianStopping, AnEditKeepsTheRecordsOfOldLines) {
   SchedulerHarness sweep(Median({.min_samples = 1}));
   for (int64_t step = 1; step <= 4; ++step) sweep.Report({0, step}, 0.5);
   sweep.Adapt(Spec("median", 2, 2, 9));
@@ -224,7 +224,7 @@ TEST(PercentileStopping, BestValuesAreComparedWithBestValues) {
   EXPECT_EQ(sweep.verdict().reason.cutoff, 0.9);
 }
 
-TEST(PercentileStopping, NoneAndAllOfThem) {
+TEST(PercentileStopping, AcceptsZeroAndAHundredPercent) {
   SchedulerHarness best_only(Percentile(0, 1));
   best_only.Report({0, 1}, 0.5);
   EXPECT_THAT(best_only.Report({1, 1}, 0.6).verdict(), Continues());

@@ -36,11 +36,11 @@ TEST(AshaPromotion, FollowsThePaper) {
   EXPECT_EQ(sweep.Promoted(), std::nullopt);
   EXPECT_THAT(sweep.Report({1, 1}, 0.7).verdict(), Pauses());
   EXPECT_EQ(sweep.Promoted(), std::nullopt);
-  EXPECT_THAT(sweep.Report({2, 1}, 0.6).verdict(), Pauses());  // of 3 the best goes on: trial 1
+  EXPECT_THAT(sweep.Report({2, 1}, 0.6).verdict(), Pauses());  // the best of 3 continues: trial 1
   EXPECT_THAT(sweep.Promoted(), Optional(1u));
   EXPECT_THAT(sweep.Report({1, 3}, 0.75).verdict(), Pauses());  // alone at rung 3
   EXPECT_EQ(sweep.Promoted(), std::nullopt);
-  // Of 4 still one, and now that is trial 3: its own slot goes on with it.
+  // One of 4 continues, which is now trial 3, in its own slot.
   EXPECT_THAT(sweep.Report({3, 1}, 0.9).verdict(), Continues());
   EXPECT_THAT(sweep.Report({3, 3}, 0.95).verdict(), Pauses());
   EXPECT_EQ(sweep.Promoted(), std::nullopt);
@@ -134,7 +134,7 @@ TEST(AshaPromotion, EndsTheSweepWhenNothingRunsAndNoTrialsCome) {
   testing::ExpectGolden("schedulers/asha_done", std::get<Done>(done).text + "\n");
 }
 
-TEST(AshaPromotion, WhoHasEndedIsNotPromoted) {
+TEST(AshaPromotion, PromotesNoEndedTrial) {
   SchedulerHarness sweep(Promoting());
   sweep.Report({0, 1}, 0.5).Report({1, 1}, 0.9).Report({2, 1}, 0.1);
   sweep.End(1);
@@ -160,7 +160,7 @@ SweepSpec Edited(int64_t min, int64_t reduction_factor) {
           .max_step = Step(27)};
 }
 
-TEST(AshaPromotion, WhoIsPausedBelowTheFirstRungAfterAnEditGoesOnAndIsRecordedWhereItComesTo) {
+TEST(AshaPromotion, ContinuesATrialPausedBelowTheFirstRungAfterAnEdit) {
   SchedulerHarness sweep(Promoting());
   sweep.Report({0, 1}, 0.1).Report({1, 1}, 0.2);
   sweep.Adapt(Edited(3, 2));
@@ -172,7 +172,7 @@ TEST(AshaPromotion, WhoIsPausedBelowTheFirstRungAfterAnEditGoesOnAndIsRecordedWh
   EXPECT_THAT(sweep.text(), HasSubstr("rank 1 of 1 at rung 3"));
 }
 
-TEST(AshaPromotion, EditsToAndFroRecordNothingTwice) {
+TEST(AshaPromotion, RepeatedEditsRecordNothingTwice) {
   SchedulerHarness sweep(Promoting());
   for (uint32_t i = 0; i < 9; ++i) sweep.Report({i, 1}, 1 - 0.1 * i);
   for (uint32_t i = 0; i < 3; ++i) EXPECT_THAT(sweep.Promoted(), Optional(i));

@@ -22,7 +22,7 @@
 namespace attune::searchers {
 namespace {
 
-// Two numbers, a list and a number that is there beside one of its values only.
+// Two numbers, a list, and a number that exists for one value of the list.
 SearchSpace MixedSpace() {
   return SearchSpace(
       {{"x", FloatDomain{.min = 0, .max = 1}},
@@ -91,7 +91,7 @@ TEST(Matern52, IsItsFormulaAndItsDerivative) {
   }
 }
 
-TEST(Matern52, IsNothingVeryFarAway) {
+TEST(Matern52, IsZeroVeryFarAway) {
   double values[] = {1e5, 1e300, std::numeric_limits<double>::infinity(), 0};
   Matern52(values, nullptr, 4);
   EXPECT_LT(values[0], 1e-280);
@@ -143,7 +143,7 @@ TEST(Evidence, ItsGradientIsThatOfFiniteDifferences) {
   }
 }
 
-// The record of trials that completed with these losses, or failed where they are no number.
+// A record of trials that completed with these losses; NaN is a failed trial.
 Outcomes OutcomesOf(const std::vector<double>& losses) {
   const SweepSpec spec{.objectives = {Minimise("loss")},
                        .space = SearchSpace({{"x", FloatDomain{.min = 0, .max = 1}}})};
@@ -177,7 +177,7 @@ TEST(Outcomes, TheirDerivativesAreThoseOfFiniteDifferences) {
               1e-6);
 }
 
-TEST(Outcomes, FailedOnesShareTheLastPlace) {
+TEST(Outcomes, FailedTrialsShareTheLastRank) {
   const Eigen::VectorXd values =
       OutcomesOf({3, 1, 2, std::nan(""), std::nan("")}).ValuesFor(0).values;
   EXPECT_EQ(values[3], values[4]);
@@ -292,7 +292,7 @@ TEST(Process, TheGradientOfItsImprovementIsThatOfFiniteDifferences) {
   ExpectTheGradientOfFiniteDifferences(trained.Seen(pending.points, pending.draws), Row(0.41));
 }
 
-TEST(Process, APendingPointIsAvoided) {
+TEST(Process, AvoidsPendingPoints) {
   const Trained trained(24);
   Eigen::MatrixXd pending(1, 4);
   pending << 0.31, 0.28, 0, 0.5;
@@ -312,7 +312,7 @@ TEST(Process, ManyPointsAtOnePlaceAndExtremeScalesAreFactorised) {
 
 // ---- several objectives --------------------------------------------------------------------
 
-// The corner is (1, …, 1); which of many points the boxes hold, and how many of them hold it.
+// The number of boxes that contain each of many points. The corner is (1, …, 1).
 std::vector<int> BoxesThatHold(const UndominatedRegion& open, const Eigen::MatrixXd& at) {
   std::vector<int> holds(static_cast<size_t>(at.rows()), 0);
   const size_t objectives = open.edges.size();
@@ -337,7 +337,7 @@ Eigen::MatrixXd Uniform(Eigen::Index rows, Eigen::Index columns, RandomStream& r
   return drawn;
 }
 
-TEST(UndominatedRegion, BoxesHoldWhatNoPointDominatesOnceAndNothingElse) {
+TEST(UndominatedRegion, BoxesCoverEachUndominatedPointOnce) {
   for (Eigen::Index objectives = 2; objectives <= 5; ++objectives) {
     RandomStream random(7, TrialNumber(static_cast<uint32_t>(objectives)), "test");
     Eigen::MatrixXd points = Uniform(6, objectives, random);
@@ -356,13 +356,13 @@ TEST(UndominatedRegion, BoxesHoldWhatNoPointDominatesOnceAndNothingElse) {
   }
 }
 
-TEST(UndominatedRegion, TwoPointsOfTwoObjectivesLeaveThreeBoxes) {
+TEST(UndominatedRegion, TwoPointsWithTwoObjectivesGiveThreeBoxes) {
   const UndominatedRegion open =
       DecomposeUndominated(Eigen::MatrixXd{{0.2, 0.6}, {0.5, 0.1}}, Eigen::VectorXd::Ones(2));
   EXPECT_EQ(open.boxes.size(), 3u * 2);
 }
 
-// Of several objectives, each of which is seen at the same points.
+// Processes of several objectives with the same points.
 struct TrainedForTwo {
   Trained first{24};
   std::vector<Process> Seen(const Eigen::MatrixXd& pending, const Eigen::MatrixXd& draws) const {
@@ -385,8 +385,8 @@ TEST(HypervolumeImprovement, ItsGradientIsThatOfFiniteDifferences) {
     ExpectTheGradientOfFiniteDifferences(improvement, Row(x));
 }
 
-// By drawing from what the processes predict, and adding up what each draw adds to the front.
-TEST(HypervolumeImprovement, IsTheMeanOfWhatDrawsAdd) {
+// Draws from the predictions, and averages the volume that each draw adds to the front.
+TEST(HypervolumeImprovement, IsTheMeanVolumeThatDrawsAdd) {
   const TrainedForTwo trained;
   const std::vector<Process> objectives =
       trained.Seen(Eigen::MatrixXd(0, 4), Eigen::MatrixXd(0, 1));
@@ -434,7 +434,7 @@ TEST(HypervolumeImprovement, IsTheMeanOfWhatDrawsAdd) {
   EXPECT_NEAR(improvement.LogImprovements(at)[0], std::log(sum / kDraws), 0.03);
 }
 
-TEST(HypervolumeImprovement, OfManyObjectivesIsFinite) {
+TEST(HypervolumeImprovement, IsFiniteForManyObjectives) {
   const TrainedForTwo trained;
   const std::vector<Process> two = trained.Seen(Eigen::MatrixXd(0, 4), Eigen::MatrixXd(0, 1));
   std::vector<Process> seven{two[0], two[1], two[0], two[1], two[0], two[1], two[0]};
@@ -443,7 +443,7 @@ TEST(HypervolumeImprovement, OfManyObjectivesIsFinite) {
   EXPECT_TRUE(logs.allFinite()) << logs;
 }
 
-TEST(Descend, FindsTheLeastWithinBounds) {
+TEST(Descend, FindsTheMinimumWithinBounds) {
   const auto bowl = [](const Eigen::VectorXd& at, Eigen::VectorXd& gradient) {
     const Eigen::VectorXd from = at - Eigen::VectorXd{{0.25, 2.0}};
     gradient = 2 * from;

@@ -131,7 +131,7 @@ TEST(Grid, OfManyParametersHasALowerLimit) {
   EXPECT_EQ(*count(49, Grid::kMaxConfigurations), Grid::kMaxConfigurations);
   EXPECT_EQ(*count(999, Grid::kMaxWork / 1000), Grid::kMaxWork / 1000);
   EXPECT_THAT(count(999, Grid::kMaxWork / 1000 + 1).error().message,
-              testing::HasSubstr("more than 5000 configurations"));
+              ::testing::HasSubstr("more than 5000 configurations"));
 }
 
 TEST(Grid, NeedsNoLimitOfTrials) {
@@ -174,7 +174,7 @@ TEST(Grid, AnExhaustedGridGoesOnWhereItsSpaceGrows) {
   EXPECT_THAT(Rest(grid), ElementsAre("a=0", "a=3"));
 }
 
-// Golden: other values mean that sweeps in progress go on otherwise.
+// Golden: other values mean that running sweeps would get other proposals.
 TEST(Grid, TheBitsOfAProposalAreGolden) {
   const auto lines = All(SearchSpace(
       {{"a", FloatDomain{.min = 0.1, .max = 0.35, .step = 0.05}},

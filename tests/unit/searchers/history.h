@@ -8,7 +8,7 @@
 
 namespace attune::searchers {
 
-// The events of a made-up sweep, told to whoever listens: `listener.Observe(event)`.
+// Makes the events of an imaginary sweep, and passes them to `listener.Observe(event)`.
 template <class Listener>
 class History {
  public:

@@ -13,7 +13,7 @@ namespace {
 const Axis kRange{.kind = Cube::Kind::kRange};
 const Axis kFourValues{.kind = Cube::Kind::kChoice, .count = 4};
 
-// Of a density on [0, 1] × a list, by the midpoint rule.
+// The integral of a density over [0, 1] × a list, by the midpoint rule.
 template <class LogDensity>
 double Integral(size_t values, LogDensity log_density) {
   constexpr int kParts = 4000;
@@ -121,7 +121,7 @@ double Reference(const std::vector<Point>& points, const Point& at) {
 }
 
 TEST(WideParzen, SumsManyKernelsAsTheFormulaSays) {
-  constexpr size_t kPoints = 960;  // its four highest binary digits are all of it
+  constexpr size_t kPoints = 960;  // has only four binary digits, so it is not rounded
   WideParzen parzen({kRange, kRange, kRange});
   RandomStream random(1, TrialNumber(0), "test");
   std::vector<Point> points;
@@ -139,8 +139,8 @@ TEST(WideParzen, SumsManyKernelsAsTheFormulaSays) {
   }
 }
 
-// Kernels in a corner first and everywhere later, so that what the first look shows is not all.
-TEST(WideParzen, FindsThePointThatLooksBestBesideAllKernels) {
+// Early kernels are in a corner and later ones everywhere, so the first part is not enough.
+TEST(WideParzen, FindsTheLargestDifferenceOverAllKernels) {
   RandomStream random(1, TrialNumber(0), "test");
   for (const size_t count : {size_t{3}, size_t{300}, size_t{3000}}) {
     WideParzen parzen({kRange, kRange});
@@ -165,7 +165,7 @@ TEST(WideParzen, FindsThePointThatLooksBestBesideAllKernels) {
   }
 }
 
-TEST(WideParzen, OfEqualPointsTheFirstIsTaken) {
+TEST(WideParzen, ChoosesTheFirstOfEqualPoints) {
   WideParzen parzen({kRange});
   parzen.Append({0.2});
   parzen.SetIncluded(0, true);
@@ -174,7 +174,7 @@ TEST(WideParzen, OfEqualPointsTheFirstIsTaken) {
             1u);
 }
 
-TEST(WideParzen, APointThatIsTakenOutLeavesNothing) {
+TEST(WideParzen, ARemovedKernelLeavesNoTrace) {
   WideParzen with({kRange}), without({kRange});
   for (WideParzen* parzen : {&with, &without}) {
     parzen->Append({0.2});
@@ -188,7 +188,7 @@ TEST(WideParzen, APointThatIsTakenOutLeavesNothing) {
 }
 
 // Kernels 50 widths away in each of 200 dimensions: no sum of exponentials in single precision.
-TEST(WideParzen, FarFromEveryKernelThePriorIsLeft) {
+TEST(WideParzen, IsThePriorFarFromEveryKernel) {
   const std::vector<Axis> axes(200, kRange);
   WideParzen parzen(axes);
   parzen.Append(Point(200, 0));

@@ -38,7 +38,7 @@ Config Sgd(double lr, int64_t width, double momentum) {
   return {{"lr", lr}, {"width", width}, {"optimizer", Text("sgd")}, {"momentum", momentum}};
 }
 
-// A searcher of the table, and the sweep that it hears of.
+// A searcher and the sweep that it observes.
 struct Told {
   std::unique_ptr<Searcher> searcher;
   std::unique_ptr<History<Searcher>> history;
@@ -67,7 +67,7 @@ TEST(Rationale, NamesTheLargestChangesFirstAndCountsTheRest) {
             "momentum from 0.5 to 0.9, lr from 0.01 to 0.1 and 1 more");
 }
 
-TEST(Rationale, SaysWhatIsNewAndWhatIsGone) {
+TEST(Rationale, NamesNewAndAbsentParameters) {
   Record record(SpecOf(Four()));
   History history(record);
   const Config adam{{"lr", 0.01}, {"width", int64_t{50}}, {"optimizer", Text("adam")}};
@@ -78,7 +78,7 @@ TEST(Rationale, SaysWhatIsNewAndWhatIsGone) {
             "optimizer from adam to sgd, momentum 0.25 is new");
 }
 
-TEST(Rationale, ASmallChangeIsToldWithTheDigitsThatItTakes) {
+TEST(Rationale, ShowsEnoughDigitsForASmallChange) {
   Record record(SpecOf(Four()));
   History history(record);
   history.Create(Sgd(0.01, 50, 0.5));
@@ -155,7 +155,9 @@ TEST(Rationale, OfNsga2NamesTheParents) {
                 HasSubstr(mother + " and trial " + std::to_string(rationale.from[1].value)));
   }
   EXPECT_GT(of_two, 0u);
-  EXPECT_LT(of_two, 20u);  // half of the coordinates are not crossed, and named is who gave one
+  EXPECT_LT(
+      of_two,
+      20u);  // half of the coordinates are not crossed, and only parents that gave one are named
 }
 
 TEST(Rationale, OfCmaesCountsGenerations) {
@@ -173,14 +175,14 @@ TEST(Rationale, OfGridCountsConfigurations) {
   EXPECT_EQ(grid.Next(1).text, "configuration 2 of 12");
 }
 
-TEST(Rationale, OfSobolAndRandomSayWhatTheyAre) {
+TEST(Rationale, OfSobolAndRandomNamesTheirSource) {
   EXPECT_EQ(Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "random")).Next(3).text,
             "drawn at random");
   EXPECT_EQ(Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "sobol")).Next(16).text,
             "point 17 of a Sobol sequence");
 }
 
-TEST(Rationale, WhereAModelFindsNothingNewItSaysWhatWasTakenInstead) {
+TEST(Rationale, ExplainsAProposalThatIsNotFromTheModel) {
   Record record(SpecOf({{"a", IntDomain{.min = 1, .max = 3}}}));
   History history(record);
   history.Create({{"a", int64_t{1}}});
@@ -195,7 +197,7 @@ TEST(Rationale, WhereAModelFindsNothingNewItSaysWhatWasTakenInstead) {
   };
   EXPECT_EQ(said(5).text, "attempt 5");
   EXPECT_EQ(said(kModelAttempts).rule, "random");
-  EXPECT_EQ(said(1'000).text, "the first configuration that nobody has tried");
+  EXPECT_EQ(said(1'000).rule, "remaining");
 }
 
 }  // namespace

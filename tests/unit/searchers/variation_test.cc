@@ -15,7 +15,7 @@ Cube Space() {
                            {"one", IntDomain{.min = 5, .max = 5}}}));
 }
 
-TEST(Mutate, StaysInTheCubeAndNearWhereItWas) {
+TEST(Mutate, StaysInTheCubeNearTheParent) {
   const Cube cube = Space();
   RandomStream random(1, TrialNumber(0), "variation");
   int near = 0;
@@ -28,7 +28,7 @@ TEST(Mutate, StaysInTheCubeAndNearWhereItWas) {
   EXPECT_GT(near, 800);
 }
 
-TEST(Mutate, AValueInACellOrAListIsAlwaysAnotherOne) {
+TEST(Mutate, AlwaysChangesAStepOrAListedValue) {
   const Cube cube = Space();
   RandomStream random(2, TrialNumber(0), "variation");
   for (const size_t dimension : {size_t{1}, size_t{2}, size_t{3}}) {
@@ -63,7 +63,7 @@ TEST(CrossOver, IsSymmetricAroundTheMiddleOfBoth) {
   EXPECT_NEAR(sum / 4000, 0.4, 0.01);
 }
 
-TEST(CrossOver, OfAListItIsOneOfTheTwo) {
+TEST(CrossOver, ChoosesOneOfTwoListedValues) {
   const Cube cube = Space();
   RandomStream random(5, TrialNumber(0), "variation");
   std::set<double> seen;
