@@ -17,7 +17,7 @@ using Eigen::MatrixXd;
 using Eigen::RowVectorXd;
 using Eigen::VectorXd;
 
-constexpr double kThin = 1e-9;  // thinner sides are ignored; values have a deviation of about 1
+constexpr double kThin = 1e-9;        // minimum side; values have a deviation of about 1
 constexpr double kLeastExtent = 0.1;  // used if all points are equal
 
 // ---- the front -----------------------------------------------------------------------------
