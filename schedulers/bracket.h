@@ -92,7 +92,7 @@ class Bracket {
   }
 
  private:
-  // Decides every member whose fate is certain.
+  // Decides on each member whose result later arrivals cannot change.
   void Settle(const Objective& objective);
   void Insert(const Objective& objective, uint32_t member, double value);
   // Moves the member past its rung, and records it at the next one if it has reached that too.

@@ -151,7 +151,7 @@ Pbt::Standing Pbt::StandingAt(const std::vector<Entry>& ranked, size_t place) co
   const double part = options_.fraction * static_cast<double>(ranked.size());
   standing.ends = std::min(static_cast<int64_t>(std::ceil(part - kRounding)), standing.peers / 2);
   standing.cutoff = ranked[static_cast<size_t>(standing.peers - standing.ends - 1)].value;
-  if (standing.rank <= standing.peers - standing.ends) return standing;  // it clones nobody
+  if (standing.rank <= standing.peers - standing.ends) return standing;  // it does not clone
   for (const Entry& first : std::span(ranked).first(static_cast<size_t>(standing.ends))) {
     if (!objective_.Better(first.value, ranked[place].value)) continue;
     if (members_.at(first.trial).newest) standing.donors.push_back(first.trial);

@@ -24,11 +24,13 @@ constexpr size_t kFewest = 3;                // minimum results of a group for a
 constexpr int64_t kMostPassedOver = 480;     // tried candidates that are drawn again
 constexpr int64_t kQuickCandidates = 100;    // with more, a suggestion may take milliseconds
 constexpr size_t kLatest = 64;               // trials among which running ones are counted
-constexpr double kRunningForMiddle = 10;  // with as many results, the middle weighs as all kernels
-constexpr double kFitWeight = 3;          // of the fit's log probability in the score
+// With this number of running trials and the same number of results, the middle weighs as much as
+// all good trials.
+constexpr double kRunningForMiddle = 10;
+constexpr double kFitWeight = 3;            // of the fit's log probability in the score
 constexpr double kPriorWeightResults = 16;  // results that together weigh as much as the prior
 constexpr double kSamePlace = 1e-9;         // distance between equal points, as a share of a range
-constexpr double kTwins = 1e-3;             // distance between twins, as a share of a range
+constexpr double kTwinDistance = 1e-3;      // distance between twins, as a share of a range
 constexpr double kTwinsKept = 0.2;          // share of twins that are proposed nevertheless
 constexpr int kForksTried = 8;              // random forks that are tried to avoid a twin
 
@@ -302,7 +304,7 @@ Suggestion Tpe::Suggest(ProposalNumber proposal) const {
 }
 
 bool Tpe::IsTwin(const Config& config) const {
-  return HasTrialAt(record_, record_.cube().Place(config).value(), kTwins);
+  return HasTrialAt(record_, record_.cube().Place(config).value(), kTwinDistance);
 }
 
 std::string Tpe::ForkText(const Config& config) const {

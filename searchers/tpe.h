@@ -81,8 +81,8 @@ class Tpe : public Searcher {
 
   // A subclass may choose and rank the results in another way, with the functions below.
 
-  // Called for each event after the record has observed it. Returns true if trials other than the
-  // one in `news` have become known or have another rank.
+  // Called for each event after the record has observed it. Returns true if the rank of any
+  // trial may have changed, apart from the trial in `news`.
   virtual bool UpdateRanking(const Event& event, const std::optional<Record::News>& news);
   // Whether the trial has a result to learn from.
   virtual bool IsKnown(uint32_t trial) const;
@@ -103,7 +103,7 @@ class Tpe : public Searcher {
     std::vector<uint32_t> good;        // the first ones of `ranked`
     std::optional<RankedParzen> best;  // the density of the good trials; empty without any
     WideParzen others;                 // the density of the other known trials
-    std::optional<QuadraticFit> fit;   // to the first results of `ranked`
+    std::optional<QuadraticFit> fit;   // fitted to the first results of `ranked`
 
     // The index in `trials` at which the trial is, or would be inserted.
     size_t IndexOf(uint32_t trial) const;

@@ -14,7 +14,7 @@ namespace attune::searchers {
 // has one coefficient per value. The error is estimated by leave-one-out cross-validation.
 //
 // Two functions are fitted: one with a product for each pair of numbers, and one without, from
-// fewer results. The one that explains the larger share of the variance of its results is used.
+// fewer results. The function that explains the larger share of the variance is used.
 class QuadraticFit {
  public:
   // With more terms, a fit takes too long for a proposal.

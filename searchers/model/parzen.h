@@ -14,7 +14,7 @@ namespace attune::searchers {
 // Weights fall with the logarithm of the rank (those of recombination in CMA-ES: Hansen,
 // arXiv:1604.00772, eq. 49) and add up to the number of points; the prior has `kPriorWeight`. In a
 // dimension the kernel of a point is about as wide as the gap to its farther neighbour (Bergstra et
-// al., NIPS 2011), so that points in a cluster are looked at closely.
+// al., NIPS 2011), so clusters are searched closely.
 //
 // The middle is an additional kernel at the weighted mean of the points, as wide as their weighted
 // deviation. In a list its centre is the value of the best point. The argument `middle` is its

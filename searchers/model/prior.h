@@ -52,7 +52,7 @@ class Prior {
   double LogDensity(const Point& point) const;
   std::vector<double> Slope(const Point& point) const;
 
-  // The likeliest of some draws.
+  // Draws several configurations, and returns the one with the largest density.
   Config Draw(const Cube& cube, RandomStream& random) const;
 
   // The rationales of the proposal best()[proposal], and of a draw.
