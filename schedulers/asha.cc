@@ -198,7 +198,7 @@ std::string Asha::RuleText(const Rung& rung, const Rung::Standing& standing) con
 // ---- promotions ----------------------------------------------------------------------------
 
 NextMove Asha::Next(const SweepView& sweep) const {
-  for (const TrialNumber trial : below_) {
+  for (const TrialNumber trial : paused_below_) {
     if (!sweep.paused.contains(trial)) continue;
     const Step first = ladder_.steps()[ladder_.BracketOf(trial)];
     return Promote{.trial = trial,
@@ -254,13 +254,13 @@ void Asha::Observe(const Event& event) {
   } else if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
     const Verdict& verdict = decided->verdict;
     if (verdict.kind == VerdictKind::kPause && verdict.reason.rule.starts_with(rule_))
-      Park(decided->attempt.trial.number);
+      AddPaused(decided->attempt.trial.number);
   } else if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact)) {
-    Unpark(assigned->attempt.trial.number);
+    RemovePaused(assigned->attempt.trial.number);
   } else if (const auto* promoted = std::get_if<TrialPromoted>(&event.fact)) {
-    Unpark(promoted->trial.number);
+    RemovePaused(promoted->trial.number);
   } else if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
-    Unpark(ended->trial.number);
+    RemovePaused(ended->trial.number);
     ranking_->ForgetTrial(ended->trial.number);
   }
 }
@@ -282,18 +282,18 @@ void Asha::ObserveReport(TrialNumber trial, const Report& report) {
   }
 }
 
-void Asha::Park(TrialNumber trial) {
+void Asha::AddPaused(TrialNumber trial) {
   paused_.insert(trial);
   const auto last = last_.find(trial);
   if (last == last_.end()) {
-    below_.insert(trial);
+    paused_below_.insert(trial);
   } else {
     RungsOf(trial)[last->second.rung].Pause(last->second.mark.key, trial);
   }
 }
 
-void Asha::Unpark(TrialNumber trial) {
-  if (paused_.erase(trial) == 0 || below_.erase(trial) > 0) return;
+void Asha::RemovePaused(TrialNumber trial) {
+  if (paused_.erase(trial) == 0 || paused_below_.erase(trial) > 0) return;
   const Last& last = last_.at(trial);
   RungsOf(trial)[last.rung].Resume(last.mark.key);
 }
@@ -315,7 +315,7 @@ std::vector<Ranking::Arrival> Asha::Arrivals() const {
 
 void Asha::Rebuild() {
   last_.clear();
-  below_.clear();
+  paused_below_.clear();
   const std::vector<Rung> rungs(ladder_.steps().begin(), ladder_.steps().end());
   rungs_.assign(ladder_.brackets(), rungs);
   for (const Ranking::Arrival& arrival : Arrivals()) {
@@ -327,7 +327,7 @@ void Asha::Rebuild() {
   for (auto& bracket : rungs_) {
     for (Rung& rung : bracket) rung.Sort();
   }
-  for (const TrialNumber trial : paused_) Park(trial);
+  for (const TrialNumber trial : paused_) AddPaused(trial);
 }
 
 void Asha::Adapt(const SweepSpec& spec) {

@@ -109,8 +109,8 @@ class Asha final : public Scheduler {
   std::string RuleText(const Rung& rung, const Rung::Standing& standing) const;
 
   void ObserveReport(TrialNumber trial, const Report& report);
-  void Park(TrialNumber trial);
-  void Unpark(TrialNumber trial);
+  void AddPaused(TrialNumber trial);
+  void RemovePaused(TrialNumber trial);
   // The records that count on this ladder.
   std::vector<Ranking::Arrival> Arrivals() const;
   // Fills the rungs from the records and the paused trials.
@@ -127,7 +127,7 @@ class Asha final : public Scheduler {
   // Derived from the above.
   std::vector<std::vector<Rung>> rungs_;  // by bracket; the first ones of a later bracket are empty
   std::map<TrialNumber, Last> last_;
-  std::set<TrialNumber> below_;  // paused trials that are recorded at no rung
+  std::set<TrialNumber> paused_below_;  // paused trials that are recorded at no rung
 };
 
 Entry<Scheduler> AshaEntry();

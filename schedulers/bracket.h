@@ -93,7 +93,7 @@ class Bracket {
 
  private:
   // Decides on each member whose result later arrivals cannot change.
-  void Settle(const Objective& objective);
+  void DecideMembers(const Objective& objective);
   void Insert(const Objective& objective, uint32_t member, double value);
   // Moves the member past its rung, and records it at the next one if it has reached that too.
   void Advance(const Objective& objective, uint32_t member, double value);

@@ -29,7 +29,7 @@ void Fields(A& archive, Like<A, Pbt::Turn>& turn) {
 
 template <class A>
 void Fields(A& archive, Like<A, Pbt::Member>& member) {
-  archive(member.config, member.value, member.ranked, member.paused, member.left, member.step,
+  archive(member.config, member.value, member.ranked, member.paused, member.gang_ended, member.step,
           member.base, member.decisions, member.newest, member.foreign_attempts, member.turn);
 }
 
@@ -285,7 +285,7 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
     const Report& report = reported->report;
     if (!IsRankedAt(member, report.step)) return;
     member.value = objective_.Of(report.metrics);
-    Learn(member, report.step, member.value);
+    AddGain(member, report.step, member.value);
     member.ranked = true;
     member.step = report.step;
     member.base = member.value;
@@ -305,7 +305,7 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
     }
     member.paused = verdict.kind == VerdictKind::kPause && verdict.reason.rule == Rule();
   } else if (std::holds_alternative<AttemptEnded>(fact)) {
-    member.left = member.paused;  // also if the gang failed while it ended
+    member.gang_ended = member.paused;  // also if the gang failed while it ended
   } else if (const auto* promoted = std::get_if<TrialPromoted>(&fact)) {
     if (promoted->donor) {
       member = {.config = *promoted->config,
@@ -313,10 +313,10 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
                 .base = BaseOf(*promoted->donor),
                 .decisions = member.decisions};
     }
-    member.paused = member.left = false;
+    member.paused = member.gang_ended = false;
     member.turn.reset();
   } else if (std::holds_alternative<AttemptAssigned>(fact)) {
-    member.paused = member.left = false;
+    member.paused = member.gang_ended = false;
     member.turn.reset();
   } else if (const auto* ended = std::get_if<TrialEnded>(&fact)) {
     if (Failed(ended->state)) --joined_;
@@ -325,7 +325,7 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
 }
 
 // Stores the gain of the configuration since the last decision.
-void Pbt::Learn(const Member& member, Step step, double value) {
+void Pbt::AddGain(const Member& member, Step step, double value) {
   const double better = objective_.mode == Mode::kMax ? 1 : -1;
   const double gain = better * (value - member.base);
   if (!options_.bandit || !std::isfinite(gain)) return;
@@ -344,7 +344,9 @@ double Pbt::BaseOf(const CheckpointId& donor) const {
 }
 
 void Pbt::RankAll() {
-  const auto waits = [](const auto& member) { return member.second.left && !member.second.turn; };
+  const auto waits = [](const auto& member) {
+    return member.second.gang_ended && !member.second.turn;
+  };
   if (!options_.synchronous || CanMoreJoin() || !std::ranges::all_of(members_, waits)) return;
   std::vector<Entry> ranked;
   for (const auto& [number, member] : members_) ranked.push_back({number, member.value});

@@ -73,7 +73,7 @@ class Pbt final : public Scheduler {
     double value = std::numeric_limits<double>::quiet_NaN();  // at its last ranking
     bool ranked = false;                                      // since it started or cloned
     bool paused = false;
-    bool left = false;                                       // paused, and its gang has ended
+    bool gang_ended = false;                                 // paused, and its gang has ended
     Step step{0};                                            // of its last ranking, or of its donor
     double base = std::numeric_limits<double>::quiet_NaN();  // its value there, or its donor's
     int64_t decisions = 0;
@@ -126,7 +126,7 @@ class Pbt final : public Scheduler {
   // The configuration of a clone of the source, and a text on its origin.
   std::pair<Config, std::string> ConfigFrom(const Member& source, TrialNumber trial,
                                             int64_t decisions) const;
-  void Learn(const Member& member, Step step, double value);
+  void AddGain(const Member& member, Step step, double value);
   double BaseOf(const CheckpointId& donor) const;
   void AddMember(const Fact& fact);  // a new or a reopened one
   void Forget(const CheckpointId& checkpoint);
