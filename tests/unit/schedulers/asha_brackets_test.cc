@@ -132,14 +132,14 @@ TEST(AshaBrackets, AreTheSameAfterASnapshot) {
   const auto run = [](bool restarts) {
     SchedulerHarness sweep(Bracketed(3, Asha::Form::kPromote, 27));
     RandomStream random(5, TrialNumber(0), "test");
-    std::string told;
+    std::string texts;
     for (uint32_t trial = 0; trial < kTrials; ++trial) {
       sweep.Report({trial, FirstRungOf(sweep, trial)}, random.Uniform());
-      told += sweep.text() + "\n";
+      texts += sweep.text() + "\n";
       if (restarts) sweep.Restore(Bracketed(3, Asha::Form::kPromote, 27));
-      if (const auto promoted = sweep.Promoted()) told += std::to_string(*promoted) + "\n";
+      if (const auto promoted = sweep.Promoted()) texts += std::to_string(*promoted) + "\n";
     }
-    return told;
+    return texts;
   };
   EXPECT_EQ(run(true), run(false));
 }

@@ -247,22 +247,22 @@ TEST(Extrapolate, IsTheSameAfterARestartAtAnyReport) {
   const auto run = [](int restart_every) {
     SchedulerHarness sweep(Extrapolating(), "loss");
     RandomStream random(3, ProposalNumber(0), "test");
-    std::string told;
+    std::string texts;
     int reports = 0;
     std::vector<uint32_t> due;
     std::map<uint32_t, int64_t> at;
     for (uint32_t next = 0; next < 40;) {
       const auto promoted = sweep.Promoted();
       const uint32_t trial = promoted ? *promoted : next++;
-      told += " " + std::to_string(trial);
+      texts += " " + std::to_string(trial);
       do {
         sweep.Report({trial, ++at[trial]},
                      (1 + trial % 7) / std::sqrt(1.0 + at[trial]) + 0.1 * random.Uniform());
-        told += sweep.text();
+        texts += sweep.text();
         if (restart_every > 0 && ++reports % restart_every == 0) sweep.Restore(Extrapolating());
       } while (sweep.verdict().kind == VerdictKind::kContinue && at[trial] < 9);
     }
-    return told;
+    return texts;
   };
   const std::string plain = run(0);
   EXPECT_EQ(run(1), plain);

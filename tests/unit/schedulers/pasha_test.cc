@@ -102,22 +102,22 @@ TEST(Pasha, IsTheSameAfterARestartAtAnyReport) {
   const auto run = [](int restart_every) {
     SchedulerHarness sweep(Progressive(), "loss");
     RandomStream random(5, ProposalNumber(0), "test");
-    std::string told;
+    std::string texts;
     int reports = 0;
     std::map<uint32_t, int64_t> at;
     for (uint32_t next = 0; next < 60;) {
       const auto promoted = sweep.Promoted();
       const uint32_t trial = promoted ? *promoted : next++;
-      told += " " + std::to_string(trial);
+      texts += " " + std::to_string(trial);
       do {
         const auto step = static_cast<double>(++at[trial]);
         sweep.Report({trial, at[trial]},
                      (1 + trial % 7) / std::sqrt(step) + 0.3 * random.Uniform());
-        told += sweep.text();
+        texts += sweep.text();
         if (restart_every > 0 && ++reports % restart_every == 0) sweep.Restore(Progressive());
       } while (sweep.verdict().kind == VerdictKind::kContinue && at[trial] < 27);
     }
-    return told;
+    return texts;
   };
   const std::string plain = run(0);
   EXPECT_EQ(run(1), plain);

@@ -185,20 +185,20 @@ TEST(PbtSynchronous, IsTheSameAfterASnapshotAtAnyMoment) {
   const auto run = [](bool restarts) {
     SchedulerHarness sweep(Synchronous());
     Begin(sweep);
-    std::string told;
+    std::string texts;
     for (const int64_t step : {2, 4, 6}) {
       for (uint32_t trial = 0; trial < 4; ++trial) {
         sweep.Save({trial, step}, step == 2 ? 1 : 2);
         sweep.Report({trial, step}, 0.1 * trial * static_cast<double>(step % 4));
-        told += sweep.text() + "\n";
+        texts += sweep.text() + "\n";
         if (restarts) sweep.Restore(Synchronous());
       }
       for (int running = 0; running < 4; ++running) {
-        if (const auto goes = Goes(sweep, running)) told += goes->reason.text + "\n";
+        if (const auto goes = Goes(sweep, running)) texts += goes->reason.text + "\n";
         if (restarts) sweep.Restore(Synchronous());
       }
     }
-    return told;
+    return texts;
   };
   EXPECT_EQ(run(true), run(false));
   EXPECT_THAT(run(false), HasSubstr("clones"));

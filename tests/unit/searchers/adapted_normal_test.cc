@@ -104,8 +104,8 @@ TEST(AdaptedNormal, RefusesBytesOfAnotherSize) {
   ArchiveWriter bytes;
   bytes(Point{0.5, 0.5}, Point{1.0}, 0.1, size_t{6}, std::vector<double>{1, 0, 1}, Point{0, 0},
         Point{0, 0}, 1.0);
-  const std::string held = bytes.Take();
-  ArchiveReader archive(held);
+  const std::string saved = bytes.Take();
+  ArchiveReader archive(saved);
   AdaptedNormal normal({0, 0}, 1, 6);
   archive(normal);
   EXPECT_FALSE(archive.ok());

@@ -163,9 +163,9 @@ TEST(Auto, IsTheSameAfterASnapshotInEitherStage) {
     Tell(chosen, trials);
     ArchiveWriter bytes;
     chosen.Save(bytes);
-    const std::string held = bytes.Take();
+    const std::string saved = bytes.Take();
     Auto restored(Named("auto", Line()));
-    ArchiveReader archive(held);
+    ArchiveReader archive(saved);
     restored.Load(archive);
     EXPECT_TRUE(archive.AtEnd());
     for (const uint32_t proposal : {5'000u, 5'001u}) {

@@ -158,9 +158,9 @@ TEST(Bohb, RanksAReopenedTrialByItsNewBest) {
   history.Report(9, {{"loss", -5}}, 3);
   ArchiveWriter bytes;
   bohb.Save(bytes);
-  const std::string held = bytes.Take();
+  const std::string saved = bytes.Take();
   Bohb restored(spec);
-  ArchiveReader archive(held);
+  ArchiveReader archive(saved);
   restored.Load(archive);
   for (uint32_t i = 100; i < 110; ++i)
     EXPECT_EQ(restored.Suggest(ProposalNumber(i)), bohb.Suggest(ProposalNumber(i)));

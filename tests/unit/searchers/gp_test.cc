@@ -77,10 +77,10 @@ TEST(Gp, TheBitsOfAProposalForSeveralMetricsAreGolden) {
 // Counts proposals of the model, and proposals below 0.3, among 30. The loss is noisy and least at
 // an edge, so the model would propose this point again and again.
 struct Proposals {
-  int of_a_model = 0;
+  int from_model = 0;
   int near = 0;
 };
-Proposals OfALossLeastAtAnEdge(TrialState first_one_ends) {
+Proposals ProposalsForALossAtAnEdge(TrialState first_one_ends) {
   Gp gp(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}));
   RandomStream noise(7, ProposalNumber(0), "test");
   History history(gp);
@@ -90,7 +90,7 @@ Proposals OfALossLeastAtAnEdge(TrialState first_one_ends) {
     const auto& proposed = std::get<Proposed>(suggestion);
     const double x = Real(proposed.config, "x");
     if (proposed.rationale.rule == "expected_improvement") {
-      ++proposals.of_a_model;
+      ++proposals.from_model;
       proposals.near += x < 0.3;
     }
     const uint32_t trial = history.Create(proposed.config);
@@ -101,14 +101,14 @@ Proposals OfALossLeastAtAnEdge(TrialState first_one_ends) {
 }
 
 TEST(Gp, ProposesTheNextBestPointIfTheBestWasTried) {
-  const Proposals proposals = OfALossLeastAtAnEdge(TrialState::kCompleted);
-  EXPECT_EQ(proposals.of_a_model, 25);  // without the first five
+  const Proposals proposals = ProposalsForALossAtAnEdge(TrialState::kCompleted);
+  EXPECT_EQ(proposals.from_model, 25);  // without the first five
   EXPECT_GE(proposals.near, 16);        // at random it would be 7 or 8
 }
 
 TEST(Gp, ProposesARandomPointIfTheBestWasTriedAndTrialsEndedEarly) {
-  EXPECT_LT(OfALossLeastAtAnEdge(TrialState::kStopped).of_a_model, 25);
-  EXPECT_LT(OfALossLeastAtAnEdge(TrialState::kFailed).of_a_model, 25);
+  EXPECT_LT(ProposalsForALossAtAnEdge(TrialState::kStopped).from_model, 25);
+  EXPECT_LT(ProposalsForALossAtAnEdge(TrialState::kFailed).from_model, 25);
 }
 
 TEST(Gp, KeepsParallelProposalsApart) {

@@ -38,7 +38,7 @@ std::vector<std::string> All(const SearchSpace& space) {
   return lines;
 }
 
-TEST(Grid, TurnsLikeNestedLoopsInTheOrderOfTheFile) {
+TEST(Grid, FollowsNestedLoopsInTheOrderOfTheFile) {
   EXPECT_THAT(
       All(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}},
                        {"b", CategoricalDomain{{false, true}}},
@@ -46,12 +46,12 @@ TEST(Grid, TurnsLikeNestedLoopsInTheOrderOfTheFile) {
       ElementsAre("a=1 b=false c=x", "a=1 b=true c=x", "a=2 b=false c=x", "a=2 b=true c=x"));
 }
 
-TEST(Grid, StepsIncludeMaxWhereItLiesOnThem) {
+TEST(Grid, StepsIncludeMaxIfItIsAStep) {
   EXPECT_THAT(All(SearchSpace({{"a", FloatDomain{.min = 0.1, .max = 0.3, .step = 0.1}}})),
               ElementsAre("a=0.1", "a=0.2", "a=0.3"));
 }
 
-TEST(Grid, AParameterThatDoesNotExistMakesNoDuplicates) {
+TEST(Grid, AnAbsentParameterMakesNoDuplicates) {
   EXPECT_THAT(
       All(SearchSpace({{"optimizer", CategoricalDomain{{Text("sgd"), Text("adamw")}}},
                        {"momentum", CategoricalDomain{{0.5, 0.9}}, {{"optimizer", {Text("sgd")}}}},
@@ -67,21 +67,21 @@ TEST(Grid, AParameterThatDoesNotExistMakesNoDuplicates) {
                   "optimizer=adamw batch=16"));
 }
 
-TEST(Grid, AParentTurnsBeforeAChildThatTheFileListsFirst) {
+TEST(Grid, AParentIsAnOuterLoopOfItsChild) {
   EXPECT_THAT(
       All(SearchSpace({{"child", CategoricalDomain{{int64_t{1}, int64_t{2}}}, {{"parent", {true}}}},
                        {"parent", CategoricalDomain{{true, false}}}})),
       ElementsAre("child=1 parent=true", "child=2 parent=true", "parent=false"));
 }
 
-TEST(Grid, InitialPointsTakeNoPlaceInIt) {
+TEST(Grid, InitialPointsDoNotAdvanceIt) {
   Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}}}));
   grid.Observe(Created("initial_points"));
 
   EXPECT_EQ(Line(std::get<Proposed>(grid.Suggest(ProposalNumber(1))).config), "a=1");
 }
 
-TEST(Grid, AProposalThatBecameNoTrialIsProposedAgain) {
+TEST(Grid, RepeatsAProposalWithoutATrial) {
   const Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}}}));
 
   EXPECT_EQ(grid.Suggest(ProposalNumber(0)), grid.Suggest(ProposalNumber(1)));
@@ -96,7 +96,7 @@ TEST(Grid, StaysAtItsEnd) {
   EXPECT_TRUE(std::holds_alternative<Exhausted>(grid.Suggest(ProposalNumber(2))));
 }
 
-TEST(Grid, ARealRangeWithoutAStepNamesTheParameterAndTheRemedy) {
+TEST(Grid, RefusesARealRangeWithoutAStep) {
   const SweepSpec spec{.space = SearchSpace({{"a", IntDomain{.min = 1, .max = 2}},
                                              {"lr", FloatDomain{.min = 0, .max = 1}}})};
   EXPECT_EQ(GridEntry().make(spec).error().code, ErrorCode::kInvalid);
@@ -121,7 +121,7 @@ TEST(Grid, HasALimit) {
       ::testing::AllOf(::testing::StartsWith("parameters: "), ::testing::HasSubstr("100000")));
 }
 
-TEST(Grid, OfManyParametersHasALowerLimit) {
+TEST(Grid, HasALowerLimitWithManyParameters) {
   const auto count = [](int parameters, int64_t values) {
     std::vector<Parameter> space{{"a", IntDomain{.min = 1, .max = values}}};
     for (int i = 1; i < parameters; ++i)
@@ -139,7 +139,7 @@ TEST(Grid, NeedsNoLimitOfTrials) {
   EXPECT_TRUE(GridEntry().make(spec).ok());
 }
 
-// What is left of the grid, from here on.
+// The remaining configurations of the grid.
 std::vector<std::string> Rest(Grid& grid) {
   std::vector<std::string> lines;
   for (;;) {
@@ -150,7 +150,7 @@ std::vector<std::string> Rest(Grid& grid) {
   }
 }
 
-TEST(Grid, AnEditedSpaceLeavesOutWhatWasProposed) {
+TEST(Grid, AnEditedGridSkipsEarlierProposals) {
   Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 3}}}));
   grid.Observe(Created("grid"));
   grid.Observe(Created("grid"));
@@ -167,7 +167,7 @@ TEST(Grid, AnEditedSpaceLeavesOutWhatWasProposed) {
   EXPECT_THAT(Rest(grid), ElementsAre("a=3", "a=4", "a=5"));
 }
 
-TEST(Grid, AnExhaustedGridGoesOnWhereItsSpaceGrows) {
+TEST(Grid, AnExhaustedGridContinuesInALargerSpace) {
   Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}}}));
   EXPECT_THAT(Rest(grid), ElementsAre("a=1", "a=2"));
   grid.Adapt({.space = SearchSpace({{"a", IntDomain{.min = 0, .max = 3}}})});

@@ -32,7 +32,7 @@ class History {
   void Pause(uint32_t trial, std::string rule = "asha") {
     Tell(TrialDecided{{Id(trial), 1}, Step(1), Verdict::Pause({.rule = std::move(rule)}), Step(0)});
   }
-  // A trial that has run to its end with this loss.
+  // Adds a trial that completed with this loss.
   uint32_t Done(Config config, double loss) {
     const uint32_t trial = Create(std::move(config));
     Report(trial, {{"loss", loss}});

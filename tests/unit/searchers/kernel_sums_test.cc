@@ -9,7 +9,7 @@
 namespace attune::searchers {
 namespace {
 
-// Some kernels of two axes with an order and of a list, and points to hold them against.
+// Kernels over two axes of numbers and a list, and points at which to evaluate them.
 struct Kernels {
   explicit Kernels(size_t count) {
     RandomStream random(3, TrialNumber(0), "test");

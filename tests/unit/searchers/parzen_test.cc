@@ -81,7 +81,7 @@ TEST(RankedParzen, TheBestPointWeighsMost) {
   EXPECT_GT(parzen.LogDensity({2}), parzen.LogDensity({3}));
 }
 
-TEST(RankedParzen, EqualPointsAndSinglePointsAreFine) {
+TEST(RankedParzen, AcceptsEqualPointsAndSinglePoints) {
   RandomStream random(1, TrialNumber(0), "test");
   for (const RankedParzen& parzen :
        {RankedParzen({kRange}, {{0.5}}), RankedParzen({kRange}, {{1}, {1}, {1}})}) {

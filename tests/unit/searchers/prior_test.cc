@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(All, WarmSearcher,
                                            "auto"),
                          [](const auto& tested) { return tested.param; });
 
-TEST(WarmSearchers, TriesTheBestOfEachSweepFirstAndSaysSo) {
+TEST(WarmSearchers, ProposesAndExplainsTheBestOfEachSweepFirst) {
   for (const char* name : {"tpe", "bohb", "gp", "evolution", "nsga2", "auto"}) {
     const auto warm = Made(SpecFor(name)).value();
     const WarmStart start = Around(2, -1);
@@ -209,7 +209,7 @@ TEST_P(WarmSearcherOfSeveral, StartsNearTheFront) {
   EXPECT_LT(of_warm, 0.4 * of_cold);
 }
 
-TEST_P(WarmSearcherOfSeveral, TriesTheFirstOfTheFrontAndSaysSo) {
+TEST_P(WarmSearcherOfSeveral, ProposesAndExplainsTheFirstOfTheFront) {
   const auto warm = Made(TwoBowls(GetParam())).value();
   const WarmStart start = AlongTheFront();
   warm->Observe(Created({start}));
@@ -223,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(All, WarmSearcherOfSeveral,
                          [](const auto& tested) { return tested.param; });
 
 // Proposal 0 repeats the best trial; then draws and points of the sequence alternate.
-TEST(Population, StartsNearGoodResultsAndAnywhereInTurns) {
+TEST(Population, AlternatesBetweenGoodResultsAndTheSequence) {
   const auto warm = Made(SpecFor("nsga2")).value();
   warm->Observe(Created({Around(4, 4)}));
   double near = 0;
@@ -261,8 +261,8 @@ TEST(Population, StartsTheSameAfterASnapshot) {
     warm->Observe(Created({Around(2, -1)}));
     ArchiveWriter bytes;
     warm->Save(bytes);
-    const std::string held = bytes.Take();
-    ArchiveReader archive(held);
+    const std::string saved = bytes.Take();
+    ArchiveReader archive(saved);
     const auto again = Made(spec).value();
     again->Load(archive);
     for (uint32_t i = 0; i < 4; ++i)

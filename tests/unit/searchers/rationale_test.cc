@@ -39,7 +39,7 @@ Config Sgd(double lr, int64_t width, double momentum) {
 }
 
 // A searcher and the sweep that it observes.
-struct Told {
+struct ObservedSearcher {
   std::unique_ptr<Searcher> searcher;
   std::unique_ptr<History<Searcher>> history;
 
@@ -48,13 +48,13 @@ struct Told {
   }
 };
 
-Told Make(SweepSpec spec) {
+ObservedSearcher Make(SweepSpec spec) {
   Algorithms algorithms;
   RegisterSearchers(algorithms);
   algorithms.Complete(spec);
-  Told told{.searcher = algorithms.MakeSearcher(spec).value()};
-  told.history = std::make_unique<History<Searcher>>(*told.searcher);
-  return told;
+  ObservedSearcher observed{.searcher = algorithms.MakeSearcher(spec).value()};
+  observed.history = std::make_unique<History<Searcher>>(*observed.searcher);
+  return observed;
 }
 
 TEST(Rationale, NamesTheLargestChangesFirstAndCountsTheRest) {
@@ -110,7 +110,7 @@ TEST(Rationale, TheNearestTrialIsNearOnTheScalesOfTheSpace) {
 }
 
 TEST(Rationale, OfTpeNamesANearGoodTrialAndWhatMoved) {
-  const Told tpe = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "tpe"));
+  const ObservedSearcher tpe = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "tpe"));
   EXPECT_EQ(tpe.Next(0).text, "point 1 of a Sobol sequence, until 6 results are known");
   for (int i = 0; i < 20; ++i) {
     const double x = i / 20.0;
@@ -129,7 +129,8 @@ TEST(Rationale, OfTpeNamesANearGoodTrialAndWhatMoved) {
 }
 
 TEST(Rationale, OfEvolutionNamesTheParentAndTheMutation) {
-  const Told evolution = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "evolution"));
+  const ObservedSearcher evolution =
+      Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "evolution"));
   EXPECT_EQ(evolution.Next(0).rule, "sobol");
   for (int i = 0; i < 20; ++i) evolution.history->Done({{"x", i / 20.0}}, i);
   const Rationale rationale = evolution.Next(20);
@@ -140,9 +141,9 @@ TEST(Rationale, OfEvolutionNamesTheParentAndTheMutation) {
 }
 
 TEST(Rationale, OfNsga2NamesTheParents) {
-  const Told nsga2 = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "nsga2"));
+  const ObservedSearcher nsga2 = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "nsga2"));
   for (int i = 0; i < 40; ++i) nsga2.history->Done({{"x", i / 40.0}}, i);
-  size_t of_two = 0;
+  size_t with_two_parents = 0;
   for (uint32_t i = 40; i < 60; ++i) {
     const Rationale rationale = nsga2.Next(i);
     EXPECT_EQ(rationale.rule, "crossover");
@@ -150,25 +151,25 @@ TEST(Rationale, OfNsga2NamesTheParents) {
     const std::string mother = "child of trial " + std::to_string(rationale.from.at(0).value);
     EXPECT_THAT(rationale.text, HasSubstr(mother));
     if (rationale.from.size() == 1) continue;
-    ++of_two;
+    ++with_two_parents;
     EXPECT_THAT(rationale.text,
                 HasSubstr(mother + " and trial " + std::to_string(rationale.from[1].value)));
   }
-  EXPECT_GT(of_two, 0u);
+  EXPECT_GT(with_two_parents, 0u);
   EXPECT_LT(
-      of_two,
+      with_two_parents,
       20u);  // half of the coordinates are not crossed, and only parents that gave one are named
 }
 
 TEST(Rationale, OfCmaesCountsGenerations) {
-  const Told cmaes = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "cmaes"));
+  const ObservedSearcher cmaes = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "cmaes"));
   EXPECT_EQ(cmaes.Next(0).text, "draw of generation 1, of 4: step size 0.15");
   for (int i = 0; i < 4; ++i) cmaes.history->Done({{"x", 0.5 + i / 20.0}}, i);
   EXPECT_THAT(cmaes.Next(4).text, HasSubstr("draw of generation 2, of 4: step size 0."));
 }
 
 TEST(Rationale, OfGridCountsConfigurations) {
-  const Told grid = Make(
+  const ObservedSearcher grid = Make(
       SpecOf({{"a", IntDomain{.min = 1, .max = 3}}, {"b", IntDomain{.min = 1, .max = 4}}}, "grid"));
   EXPECT_EQ(grid.Next(0).text, "configuration 1 of 12");
   grid.history->Create({{"a", int64_t{1}}, {"b", int64_t{1}}}, "grid");
