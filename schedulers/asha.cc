@@ -36,15 +36,14 @@ Result<std::unique_ptr<Scheduler>> MakeAsha(
   const Ladder::Options options = LadderOptions(spec);
   if (options.max == Step(0)) return MissingMax(spec.scheduler.name);
   if (options.min >= options.max) {
-    return Error{ErrorCode::kInvalid,
-                 "scheduler.min: " + Text(options.min) + " is not below max " + Text(options.max) +
-                     ", so all would be trained to their end; lower min or raise max"};
+    return Error{ErrorCode::kInvalid, "scheduler.min: " + Text(options.min) + " is not below max " +
+                                          Text(options.max) +
+                                          ", so no trial would stop early; lower min or raise max"};
   }
   if (const int64_t rungs = options.RungsBelowMax(); options.brackets > rungs) {
-    return Error{ErrorCode::kInvalid,
-                 "scheduler.brackets: " + std::to_string(options.brackets) +
-                     " are more than the rungs below max, of which there are " +
-                     std::to_string(rungs)};
+    return Error{ErrorCode::kInvalid, "scheduler.brackets: " + std::to_string(options.brackets) +
+                                          " are more than the " + std::to_string(rungs) +
+                                          " rungs below max; use fewer brackets, or raise max"};
   }
   Ladder ladder(options);
   auto ranking = rank(ladder);
@@ -113,7 +112,7 @@ Verdict Asha::Judge(const TrialView& trial, const Report& report) const {
   const auto index = RungFor(number, report.step);
   if (!index) {
     return NothingDecided(RuleOf(number), report.step, NextMilestone(trial, report.step), "rung",
-                          "the last rung is behind it");
+                          "it has passed the last rung");
   }
   const double value = objective_.Of(report.metrics);
   const Rung& rung = RungsOf(number)[*index];
@@ -132,11 +131,11 @@ Verdict Asha::Judge(const TrialView& trial, const Report& report) const {
       std::string(last                          ? "completes"
                   : kind == VerdictKind::kStop  ? "stopped"
                   : kind == VerdictKind::kPause ? "paused"
-                                                : "goes on") +
+                                                : "continues") +
       " at step " + Text(report.step) + ": " +
       StandingText(rung, standing, mark, reported ? FormatShort(value) : "(not reported)") +
       (last      ? ", the last"
-       : spoiled ? "; what is not finite is never promoted"
+       : spoiled ? "; a value that is not finite is never promoted"
                  : RuleText(rung, standing));
   return {.kind = kind, .reason = std::move(reason)};
 }
@@ -180,43 +179,43 @@ std::string Asha::StandingText(const Rung& rung, const Rung::Standing& standing,
   const std::string place = "rank " + std::to_string(standing.rank) + " of " +
                             std::to_string(standing.peers) + " at rung " + Text(rung.step());
   if (!mark.spread) return objective_.metric + " " + value + " is " + place;
-  return objective_.metric + " " + value + " heads for " + FormatShort(mark.value) + " ± " +
-         SpreadText(*mark.spread) + " at step " + Text(ladder_.max()) + ", " + place;
+  return objective_.metric + " " + value + " is predicted to reach " + FormatShort(mark.value) +
+         " ± " + SpreadText(*mark.spread) + " at step " + Text(ladder_.max()) + ", " + place;
 }
 
 std::string Asha::RuleText(const Rung& rung, const Rung::Standing& standing) const {
   if (!IsOpen(rung)) return "; " + ranking_->LimitReason();
   if (standing.continuing == 0) {
-    return (form_ == Form::kStop ? "; none is stopped before " : "; none goes on before ") +
+    return (form_ == Form::kStop ? "; none is stopped before " : "; none continues before ") +
            std::to_string(ladder_.reduction_factor()) + " have reached it";
   }
-  const std::string who = standing.continuing == 1
-                              ? "only the best goes on"
-                              : "the best " + std::to_string(standing.continuing) + " go on";
-  return "; " + who + " (cutoff " + FormatShort(standing.cutoff) + ")";
+  const std::string continuing =
+      standing.continuing == 1 ? "only the best continues"
+                               : "the best " + std::to_string(standing.continuing) + " continue";
+  return "; " + continuing + " (cutoff " + FormatShort(standing.cutoff) + ")";
 }
 
 // ---- promotions ----------------------------------------------------------------------------
 
 NextMove Asha::Next(const SweepView& sweep) const {
-  for (const TrialNumber trial : below_) {
+  for (const TrialNumber trial : paused_below_) {
     if (!sweep.paused.contains(trial)) continue;
     const Step first = ladder_.steps()[ladder_.BracketOf(trial)];
     return Promote{.trial = trial,
                    .reason = {.rule = RuleOf(trial),
-                              .text = "goes on: it was paused before rung " + Text(first) +
-                                      ", now the first"}};
+                              .text = "continues: it was paused before rung " + Text(first) +
+                                      ", which is now the first"}};
   }
   if (last_.size() < ranking_->TrialsMin() && sweep.may_create) return StartNew{};
   if (const auto candidate = BestPaused(sweep)) return Promotion(*candidate);
   if (sweep.may_create || sweep.paused.empty()) return StartNew{};
   if (sweep.running + sweep.waiting > 0) return Wait{};
   if (ranking_->Limit() < ladder_.max())
-    return Done{ranking_->LimitReason() + ", and no more come"};
+    return Done{ranking_->LimitReason() + ", and no new trials come"};
   const std::string factor = std::to_string(ladder_.reduction_factor());
   return Done{"none of the paused trials is among the best 1/" + factor +
-              " of its rung, rounded down (nobody goes on from a rung that fewer than " + factor +
-              " have reached), and no more come"};
+              " of its rung, rounded down (no trial continues from a rung that fewer than " +
+              factor + " have reached), and no new trials come"};
 }
 
 std::optional<Asha::Candidate> Asha::BestPaused(const SweepView& sweep) const {
@@ -255,13 +254,13 @@ void Asha::Observe(const Event& event) {
   } else if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
     const Verdict& verdict = decided->verdict;
     if (verdict.kind == VerdictKind::kPause && verdict.reason.rule.starts_with(rule_))
-      Park(decided->attempt.trial.number);
+      AddPaused(decided->attempt.trial.number);
   } else if (const auto* assigned = std::get_if<AttemptAssigned>(&event.fact)) {
-    Unpark(assigned->attempt.trial.number);
+    RemovePaused(assigned->attempt.trial.number);
   } else if (const auto* promoted = std::get_if<TrialPromoted>(&event.fact)) {
-    Unpark(promoted->trial.number);
+    RemovePaused(promoted->trial.number);
   } else if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
-    Unpark(ended->trial.number);
+    RemovePaused(ended->trial.number);
     ranking_->ForgetTrial(ended->trial.number);
   }
 }
@@ -283,18 +282,18 @@ void Asha::ObserveReport(TrialNumber trial, const Report& report) {
   }
 }
 
-void Asha::Park(TrialNumber trial) {
+void Asha::AddPaused(TrialNumber trial) {
   paused_.insert(trial);
   const auto last = last_.find(trial);
   if (last == last_.end()) {
-    below_.insert(trial);
+    paused_below_.insert(trial);
   } else {
     RungsOf(trial)[last->second.rung].Pause(last->second.mark.key, trial);
   }
 }
 
-void Asha::Unpark(TrialNumber trial) {
-  if (paused_.erase(trial) == 0 || below_.erase(trial) > 0) return;
+void Asha::RemovePaused(TrialNumber trial) {
+  if (paused_.erase(trial) == 0 || paused_below_.erase(trial) > 0) return;
   const Last& last = last_.at(trial);
   RungsOf(trial)[last.rung].Resume(last.mark.key);
 }
@@ -316,7 +315,7 @@ std::vector<Ranking::Arrival> Asha::Arrivals() const {
 
 void Asha::Rebuild() {
   last_.clear();
-  below_.clear();
+  paused_below_.clear();
   const std::vector<Rung> rungs(ladder_.steps().begin(), ladder_.steps().end());
   rungs_.assign(ladder_.brackets(), rungs);
   for (const Ranking::Arrival& arrival : Arrivals()) {
@@ -328,7 +327,7 @@ void Asha::Rebuild() {
   for (auto& bracket : rungs_) {
     for (Rung& rung : bracket) rung.Sort();
   }
-  for (const TrialNumber trial : paused_) Park(trial);
+  for (const TrialNumber trial : paused_) AddPaused(trial);
 }
 
 void Asha::Adapt(const SweepSpec& spec) {

@@ -36,7 +36,7 @@ namespace attune::schedulers {
 // later, when worse ones have been recorded. A trial whose value is not finite is stopped.
 //
 // Trials are ranked among those of their bracket. A free slot serves the highest rung of all
-// brackets. Of equal values the one reported first is better.
+// brackets. If values are equal, the one reported first is better.
 class Asha final : public Scheduler {
  public:
   enum class Form { kStop, kPromote };
@@ -103,14 +103,14 @@ class Asha final : public Scheduler {
 
   Reason ReasonFor(TrialNumber trial, const Rung& rung, const Rung::Standing& standing,
                    double value) const;
-  // Two halves of a sentence. `value` is the one that was reported.
+  // Two halves of a sentence. `value` is the reported value.
   std::string StandingText(const Rung& rung, const Rung::Standing& standing, const Rung::Mark& mark,
                            const std::string& value) const;
   std::string RuleText(const Rung& rung, const Rung::Standing& standing) const;
 
   void ObserveReport(TrialNumber trial, const Report& report);
-  void Park(TrialNumber trial);
-  void Unpark(TrialNumber trial);
+  void AddPaused(TrialNumber trial);
+  void RemovePaused(TrialNumber trial);
   // The records that count on this ladder.
   std::vector<Ranking::Arrival> Arrivals() const;
   // Fills the rungs from the records and the paused trials.
@@ -127,7 +127,7 @@ class Asha final : public Scheduler {
   // Derived from the above.
   std::vector<std::vector<Rung>> rungs_;  // by bracket; the first ones of a later bracket are empty
   std::map<TrialNumber, Last> last_;
-  std::set<TrialNumber> below_;  // paused trials that are recorded at no rung
+  std::set<TrialNumber> paused_below_;  // paused trials that are recorded at no rung
 };
 
 Entry<Scheduler> AshaEntry();

@@ -16,7 +16,7 @@ namespace attune::schedulers {
 namespace {
 
 constexpr std::array kLengthscales{0.15, 0.3, 0.6, 1.2};  // of ranges that are 1
-constexpr std::array kForgets{0.0, 0.1, 0.4};             // ε
+constexpr std::array kEpsilons{0.0, 0.1, 0.4};            // ε
 constexpr std::array kNoises{0.02, 0.3};                  // of gains whose variance is 1
 constexpr double kJitter = 1e-9;
 
@@ -110,35 +110,35 @@ double Product(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-// Shifts and scales to mean 0 and variance 1, and back.
-struct Standard {
+// A linear transformation to mean 0 and variance 1.
+struct Standardisation {
   double mean = 0;
   double deviation = 1;
 
-  explicit Standard(const std::vector<double>& values) {
+  explicit Standardisation(const std::vector<double>& values) {
     const auto count = static_cast<double>(values.size());
     for (const double value : values) mean += value / count;
     double variance = 0;
     for (const double value : values) variance += (value - mean) * (value - mean) / count;
     deviation = std::sqrt(variance);
   }
-  double Of(double value) const { return (value - mean) / deviation; }
+  double Standardise(double value) const { return (value - mean) / deviation; }
 };
 
-// The posterior of gains under the likeliest kernel of the lists.
-class Model {
+// The posterior of the gains, with the most likely kernel.
+class GainModel {
  public:
   // REQUIRES: the gains differ.
-  Model(std::vector<Point> points, const std::vector<double>& gains)
-      : points_(std::move(points)), standard_(gains) {
+  GainModel(std::vector<Point> points, const std::vector<double>& gains)
+      : points_(std::move(points)), standardisation_(gains) {
     std::vector<double> values;
-    for (const double gain : gains) values.push_back(standard_.Of(gain));
+    for (const double gain : gains) values.push_back(standardisation_.Standardise(gain));
     double likeliest = -std::numeric_limits<double>::infinity();
     for (const double lengthscale : kLengthscales) {
-      for (const double forget : kForgets) {
+      for (const double epsilon : kEpsilons) {
         for (const double noise : kNoises) {
           const Kernel kernel{.narrow = 1 / (2 * lengthscale * lengthscale),
-                              .fade = Log(1 - forget) / 2,
+                              .fade = Log(1 - epsilon) / 2,
                               .noise = noise};
           Factor factor(points_, kernel);
           std::vector<double> whitened = factor.Solve(values);
@@ -154,7 +154,7 @@ class Model {
   }
 
   // Adds the configurations in training: they lower the deviation whatever their gains will be.
-  void Expect(const std::vector<Point>& training) {
+  void AddTraining(const std::vector<Point>& training) {
     all_ = points_;
     all_.insert(all_.end(), training.begin(), training.end());
     with_training_ = Factor(all_, kernel_);
@@ -165,7 +165,7 @@ class Model {
     const std::vector<double> known = with_training_.Solve(Covariances(all_, at));
     return std::sqrt(std::max(1 - Product(known, known), 0.0));
   }
-  const Standard& standard() const { return standard_; }
+  const Standardisation& standardisation() const { return standardisation_; }
 
  private:
   std::vector<double> Covariances(const std::vector<Point>& points, const Point& at) const {
@@ -175,17 +175,17 @@ class Model {
   }
 
   std::vector<Point> points_;
-  Standard standard_;
+  Standardisation standardisation_;
   Kernel kernel_;
   std::vector<double> weights_;  // of the points, in the mean
   std::vector<Point> all_;
   Factor with_training_{{}, {}};
 };
 
-// Makes points of configurations of a space.
-class Places {
+// Converts configurations of a space to points.
+class PointMaker {
  public:
-  Places(const SearchSpace& space, const std::vector<Gain>& gains) : space_(space) {
+  PointMaker(const SearchSpace& space, const std::vector<Gain>& gains) : space_(space) {
     std::vector<double> before;
     for (const Gain& gain : gains) before.push_back(gain.before);
     const auto [low, high] = std::ranges::minmax(before);
@@ -193,7 +193,7 @@ class Places {
     width_ = high > low ? high - low : 1;
   }
 
-  Point Of(const Config& config, int64_t interval, double before) const {
+  Point PointOf(const Config& config, int64_t interval, double before) const {
     Point point{.interval = static_cast<double>(interval)};
     for (const Parameter& parameter : space_.parameters()) {
       const Value* value = config.Find(parameter.name);
@@ -212,9 +212,9 @@ class Places {
   double width_ = 1;
 };
 
-// The base with other numbers, drawn.
-Config Drawn(const SearchSpace& space, const Config& base, const Exploration& exploration,
-             RandomStream& stream) {
+// A copy of the base configuration with random numbers.
+Config DrawNumbers(const SearchSpace& space, const Config& base, const Exploration& exploration,
+                   RandomStream& stream) {
   Config drawn;
   for (const size_t place : space.order()) {
     const Parameter& parameter = space.parameters()[place];
@@ -243,19 +243,19 @@ std::optional<Promise> MostPromising(const SearchSpace& space, const Config& bas
       !std::isfinite(before))
     return std::nullopt;
 
-  const Places places(space, newest);
+  const PointMaker maker(space, newest);
   std::vector<Point> points;
   std::vector<double> values;
   for (const Gain& gain : newest) {
-    points.push_back(places.Of(gain.config, gain.interval, gain.before));
+    points.push_back(maker.PointOf(gain.config, gain.interval, gain.before));
     values.push_back(gain.gain);
   }
-  Model model(std::move(points), values);
-  if (!(model.standard().deviation > 0) || !std::isfinite(model.standard().deviation))
+  GainModel model(std::move(points), values);
+  if (!(model.standardisation().deviation > 0) || !std::isfinite(model.standardisation().deviation))
     return std::nullopt;
   std::vector<Point> expected;
-  for (const Config& config : training) expected.push_back(places.Of(config, interval, before));
-  model.Expect(expected);
+  for (const Config& config : training) expected.push_back(maker.PointOf(config, interval, before));
+  model.AddTraining(expected);
 
   const double confidence =
       std::sqrt(kFirst + Log(std::max(kSecond * static_cast<double>(newest.size()), 1.0)));
@@ -263,15 +263,15 @@ std::optional<Promise> MostPromising(const SearchSpace& space, const Config& bas
   std::optional<Promise> best;
   double highest = -std::numeric_limits<double>::infinity();
   for (int i = 0; i < kCandidates; ++i) {
-    Config config = Drawn(space, base, exploration, stream);
-    const Point at = places.Of(config, interval, before);
+    Config config = DrawNumbers(space, base, exploration, stream);
+    const Point at = maker.PointOf(config, interval, before);
     const double mean = model.Mean(at);
     const double deviation = model.Deviation(at);
     if (!(mean + confidence * deviation > highest)) continue;
     highest = mean + confidence * deviation;
     best = Promise{.config = std::move(config),
-                   .gain = model.standard().mean + mean * model.standard().deviation,
-                   .deviation = deviation * model.standard().deviation,
+                   .gain = model.standardisation().mean + mean * model.standardisation().deviation,
+                   .deviation = deviation * model.standardisation().deviation,
                    .gains = newest.size()};
   }
   return best;

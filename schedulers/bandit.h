@@ -39,14 +39,12 @@ struct Promise {
 // and of the value before, times (1 - ε)^(Δ/2) for gains Δ intervals apart (Bogunovic, Scarlett and
 // Cevher, AISTATS 2016), so that older gains count less.
 //
-// - The lengthscale, ε and the noise are the most likely ones of short lists. The result is the
-// best
-//   of kCandidates draws.
-// - The configurations in training lower the deviation near them, so that simultaneous clones
-// spread.
+// - The lengthscale, ε and the noise are chosen from short lists by likelihood. The result is the
+//   best of kCandidates draws.
+// - The configurations in training lower the deviation near them, which keeps simultaneous clones
+//   apart.
 // - Choices, conditions and parameters that `exploration` does not change are copied from `base`.
-// Only
-//   the newest kGainsMax gains are used.
+//   Only the newest kGainsMax gains are used.
 //
 // Nullopt with fewer than kGainsMin gains, if all gains are equal, or if no number changes. The
 // draws are keyed by seed, trial and count. O(n^3 + candidates · n^2), some milliseconds. REQUIRES:

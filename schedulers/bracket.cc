@@ -46,7 +46,7 @@ void Bracket::Record(const Objective& objective, uint32_t member, Step step, dou
   self.step = step;
   self.place = Place::kWaiting;
   Insert(objective, member, value);
-  Settle(objective);
+  DecideMembers(objective);
   if (self.place == Place::kChosen) Continue(objective, member);
 }
 
@@ -56,16 +56,16 @@ void Bracket::Continue(const Objective& objective, uint32_t member) {
   while (self.place == Place::kWaiting) Advance(objective, member, value);
   if (self.place != Place::kChosen) return;
   self.place = self.level == shape_.rungs.size() ? Place::kOut : Place::kTraining;
-  Settle(objective);
+  DecideMembers(objective);
 }
 
 void Bracket::End(const Objective& objective, uint32_t member) {
-  if (std::exchange(members_[member].place, Place::kOut) != Place::kOut) Settle(objective);
+  if (std::exchange(members_[member].place, Place::kOut) != Place::kOut) DecideMembers(objective);
 }
 
 void Bracket::Close(const Objective& objective) {
   closed_ = true;
-  Settle(objective);
+  DecideMembers(objective);
 }
 
 int64_t Bracket::TrialCount() const {
@@ -78,7 +78,7 @@ int64_t Bracket::ContinuingFrom(size_t level) const {
   return trials;
 }
 
-void Bracket::Settle(const Objective& objective) {
+void Bracket::DecideMembers(const Objective& objective) {
   int64_t to_arrive = TrialCount() - std::ssize(members_);  // at most, at the rung
   for (size_t level = 0; level < marks_.size(); ++level) {
     const int64_t continuing = ContinuingFrom(level);

@@ -81,8 +81,8 @@ class Bracket {
   // not store this.
   void Close(const Objective& objective);
 
-  // At the rung where it waits or left, or at the last one that it has passed.
-  // REQUIRES: it has reached a rung.
+  // The standing at the rung where the member waits or lost, or at the last rung that it has
+  // passed. REQUIRES: it has reached a rung.
   Standing StandingOf(uint32_t member) const;
 
   template <class A>
@@ -92,8 +92,8 @@ class Bracket {
   }
 
  private:
-  // Decides every member whose fate is certain.
-  void Settle(const Objective& objective);
+  // Decides on each member whose result later arrivals cannot change.
+  void DecideMembers(const Objective& objective);
   void Insert(const Objective& objective, uint32_t member, double value);
   // Moves the member past its rung, and records it at the next one if it has reached that too.
   void Advance(const Objective& objective, uint32_t member, double value);

@@ -97,7 +97,7 @@ Config Explore(const SearchSpace& space, const Config& config, const Exploration
   return space.Resolve(explored).value();
 }
 
-std::string Changes(const Config& before, const Config& after) {
+std::string DescribeChanges(const Config& before, const Config& after) {
   std::string text;
   const auto changed = [&](const std::string& name) {
     const Value* from = before.Find(name);

@@ -38,6 +38,6 @@ Config Explore(const SearchSpace& space, const Config& config, const Exploration
                uint64_t seed, TrialNumber trial, int64_t count);
 
 // The differences, for a sentence: "lr 0.1 → 0.12, dropout 0.5 → none"; or "nothing".
-std::string Changes(const Config& before, const Config& after);
+std::string DescribeChanges(const Config& before, const Config& after);
 
 }  // namespace attune::schedulers

@@ -14,7 +14,7 @@
 namespace attune::schedulers {
 namespace {
 
-// Tuned on recorded curves other than those of the figures in docs/benchmarks.md.
+// Tuned on recorded curves. The figures in docs/benchmarks.md use different curves.
 constexpr double kRidge = 10;           // as a share of a term's mean square
 constexpr double kTermMin = 1e-3;       // a term's root mean square
 constexpr double kFallAtFirst = 0.15;   // without curves: the share that falls after the first rung
@@ -156,7 +156,7 @@ Extrapolation::Terms Extrapolation::TermsOf(const Curve& curve, size_t rung) con
           Scaled(curve[rung].cost) - best};
 }
 
-double Extrapolation::Expected(const Curve& curve, size_t rung) const {
+double Extrapolation::PredictedEnd(const Curve& curve, size_t rung) const {
   const double best = Scaled(curve[rung].best);
   if (rung + 1 == rungs_) return best;
   return best - std::max(0.0, Product(TermsOf(curve, rung), rules_[rung].weights));
@@ -177,7 +177,7 @@ void Extrapolation::FitRung(size_t rung) {
   for (const auto& [trial, curve] : curves_) {
     if (std::isnan(curve[rung].best) || std::isnan(curve[rung + 1].best)) continue;
     const Terms terms = TermsOf(curve, rung);
-    const double fall = Scaled(curve[rung].best) - Expected(curve, rung + 1);
+    const double fall = Scaled(curve[rung].best) - PredictedEnd(curve, rung + 1);
     rows.emplace_back(terms, fall - Product(terms, prior));
     for (size_t i = 0; i < kTerms; ++i) {
       sums[i] += terms[i] * rows.back().second;
@@ -204,7 +204,7 @@ void Extrapolation::FitRung(size_t rung) {
 Extrapolation::Score Extrapolation::Forecast(const Curve& curve, size_t rung) const {
   if (rung + 1 == rungs_ || !isfinite(curve[rung].best)) return {.cost = curve[rung].best};
   if (!isfinite(origin_)) return {.cost = curve[rung].best, .spread = 0};
-  const double expected = Expected(curve, rung);
+  const double expected = PredictedEnd(curve, rung);
   double variance = 0;
   for (size_t step = rung; step + 1 < rungs_; ++step) variance += rules_[step].variance;
   return {.cost = Unscaled(expected),

@@ -80,7 +80,7 @@ class Extrapolation final : public Ranking {
   double Unscaled(double scaled) const;
   Terms TermsOf(const Curve& curve, size_t rung) const;
   // The best value at the last rung, on the scale of the fit.
-  double Expected(const Curve& curve, size_t rung) const;
+  double PredictedEnd(const Curve& curve, size_t rung) const;
   Score Forecast(const Curve& curve, size_t rung) const;
   void FitScale();
   void FitRung(size_t rung);

@@ -7,7 +7,7 @@ namespace attune::schedulers {
 Verdict Fifo::Judge(const TrialView&, const Report& report) const {
   return Verdict::Continue(Reason{.rule = "fifo",
                                   .step = report.step,
-                                  .text = "goes on at step " + std::to_string(report.step.value) +
+                                  .text = "continues at step " + std::to_string(report.step.value) +
                                           ": fifo runs every trial to its end"});
 }
 

@@ -78,7 +78,7 @@ Verdict HyperBand::Judge(const TrialView& trial, const Report& report) const {
   auto seat = SeatOf(trial.id.number);
   if (!seat || !seat->bracket.ReachesRung(seat->member, report.step)) {
     return NothingDecided(std::string(kHyperBand), report.step, NextMilestone(trial, report.step),
-                          "rung", "nothing is decided about it any more");
+                          "rung", "no decision about it is left");
   }
   Bracket& bracket = seat->bracket;
   bracket.Record(objective_, seat->member, report.step, objective_.Of(report.metrics));
@@ -93,12 +93,12 @@ Verdict HyperBand::Judge(const TrialView& trial, const Report& report) const {
   reason.step = report.step;
   reason.text = (kind == VerdictKind::kPause  ? "paused"
                  : kind == VerdictKind::kStop ? "stopped"
-                                              : "goes on") +
+                                              : "continues") +
                 at + reason.text;
   if (kind == VerdictKind::kStop && !std::isfinite(standing.value))
-    reason.text += "; what is not finite never goes on";
+    reason.text += "; a trial whose value is not finite never continues";
   else if (kind == VerdictKind::kPause)
-    reason.text += ", as soon as it is certain who they are";
+    reason.text += " as soon as no other trial can be better";
   return {.kind = kind, .reason = std::move(reason)};
 }
 
@@ -106,17 +106,18 @@ Reason HyperBand::ReasonFor(const Bracket& bracket, uint32_t first,
                             const Bracket::Standing& standing) const {
   const std::string trials =
       "trials " + Text(first) + " to " + Text(first + bracket.shape().trials - 1);
-  return {.rule = std::string(kHyperBand) + ", " + trials,  // compared with each other only
-          .rung = standing.rung,
-          .value = standing.value,
-          .cutoff = standing.cutoff,
-          .rank = standing.rank,
-          .peers = standing.peers,
-          .text = objective_.metric + " " + FormatShort(standing.value) + " is rank " +
-                  Text(standing.rank) + " of " + Text(standing.peers) + " at rung " +
-                  Text(standing.rung) + " of " + trials + ", of which " +
-                  (standing.continuing == 1 ? "the best goes on"
-                                            : "the best " + Text(standing.continuing) + " go on")};
+  return {
+      .rule = std::string(kHyperBand) + ", " + trials,  // compared with each other only
+      .rung = standing.rung,
+      .value = standing.value,
+      .cutoff = standing.cutoff,
+      .rank = standing.rank,
+      .peers = standing.peers,
+      .text = objective_.metric + " " + FormatShort(standing.value) + " is rank " +
+              Text(standing.rank) + " of " + Text(standing.peers) + " at rung " +
+              Text(standing.rung) + " of " + trials + "; " +
+              (standing.continuing == 1 ? "the best continues"
+                                        : "the best " + Text(standing.continuing) + " continue")};
 }
 
 std::optional<Step> HyperBand::NextMilestone(const TrialView& trial, Step after) const {
@@ -151,7 +152,7 @@ NextMove HyperBand::Next(const SweepView& sweep) const {
   }
   if (sweep.may_create || sweep.paused.empty()) return StartNew{};
   if (sweep.running + sweep.waiting > 0) return Wait{};
-  return Done{"every bracket is decided, none of the paused trials goes on, and no more come"};
+  return Done{"every bracket is decided, no paused trial continues, and no new trials come"};
 }
 
 std::optional<uint32_t> HyperBand::ChosenOf(const Brackets::value_type& entry,

@@ -30,7 +30,7 @@ Ladder::Ladder(const Options& options)
   steps_.push_back(options.max);
   double sum = 0;
   for (int64_t bracket = 0; bracket < options.brackets; ++bracket) {
-    double trials = 1;  // that start for each one that completes
+    double trials = 1;  // trials that start for each trial that completes
     for (int64_t rung = bracket; rung < rungs; ++rung)
       trials *= static_cast<double>(reduction_factor_);
     shares_.push_back(sum += trials / static_cast<double>(rungs - bracket + 1));

@@ -13,8 +13,8 @@ namespace attune::schedulers {
 //
 // Trials of the first bracket start at the first rung, those of the second bracket at the second
 // rung, and so on: later brackets suit metrics that mislead early. The seed and the number of a
-// trial determine its bracket. The shares of the brackets are those of HyperBand (Li et al., JMLR
-// 2018).
+// trial determine its bracket. The brackets have the same shares of the trials as in HyperBand (Li
+// et al., JMLR 2018).
 class Ladder {
  public:
   struct Options {

@@ -29,7 +29,7 @@ void Fields(A& archive, Like<A, Pbt::Turn>& turn) {
 
 template <class A>
 void Fields(A& archive, Like<A, Pbt::Member>& member) {
-  archive(member.config, member.value, member.ranked, member.paused, member.left, member.step,
+  archive(member.config, member.value, member.ranked, member.paused, member.gang_ended, member.step,
           member.base, member.decisions, member.newest, member.foreign_attempts, member.turn);
 }
 
@@ -56,7 +56,7 @@ Verdict Pbt::Judge(const TrialView& trial, const Report& report) const {
          .step = report.step,
          .rung = IntervalUpTo(report.step),
          .value = value,
-         .text = "paused" + at + "all are ranked when all have come to their interval"});
+         .text = "paused" + at + "members are ranked when all have reached their intervals"});
   }
   const Standing standing = StandingOf(number, value);
   Turn turn = TurnOf(number, standing, self.decisions, ReasonFor(standing, value, report.step));
@@ -64,7 +64,7 @@ Verdict Pbt::Judge(const TrialView& trial, const Report& report) const {
     return Verdict::Exploit(*turn.donor, std::move(turn.config), std::move(turn.reason));
   }
   const bool pauses = DoOthersWait(number);
-  turn.reason.text = (pauses ? "paused" : "goes on") + at + turn.reason.text +
+  turn.reason.text = (pauses ? "paused" : "continues") + at + turn.reason.text +
                      (pauses ? "; others wait for its slot" : "");
   return pauses ? Verdict::Pause(std::move(turn.reason))
                 : Verdict::Continue(std::move(turn.reason));
@@ -104,8 +104,8 @@ Pbt::Turn Pbt::TurnOf(TrialNumber trial, const Standing& standing, int64_t decis
   turn.reason.text = "clones trial " + Text(donor) + " of step " + Text(source.newest->step) +
                      " (" + objective_.metric + " " + FormatShort(source.value) + ") at step " +
                      Text(turn.reason.step) + ": " + turn.reason.text + ", among the last " +
-                     Text(standing.ends) + "; explores " + Changes(source.config, turn.config) +
-                     how;
+                     Text(standing.ends) + "; explores " +
+                     DescribeChanges(source.config, turn.config) + how;
   return turn;
 }
 
@@ -151,7 +151,7 @@ Pbt::Standing Pbt::StandingAt(const std::vector<Entry>& ranked, size_t place) co
   const double part = options_.fraction * static_cast<double>(ranked.size());
   standing.ends = std::min(static_cast<int64_t>(std::ceil(part - kRounding)), standing.peers / 2);
   standing.cutoff = ranked[static_cast<size_t>(standing.peers - standing.ends - 1)].value;
-  if (standing.rank <= standing.peers - standing.ends) return standing;  // it clones nobody
+  if (standing.rank <= standing.peers - standing.ends) return standing;  // it does not clone
   for (const Entry& first : std::span(ranked).first(static_cast<size_t>(standing.ends))) {
     if (!objective_.Better(first.value, ranked[place].value)) continue;
     if (members_.at(first.trial).newest) standing.donors.push_back(first.trial);
@@ -214,8 +214,8 @@ NextMove Pbt::Next(const SweepView& sweep) const {
     return Promote{.trial = turn->first,
                    .reason = {.rule = Rule(),
                               .value = turn->second.value,
-                              .text = "goes on: of those that wait it has come to the fewest "
-                                      "decisions, " +
+                              .text = "continues: it has the fewest decisions of the waiting "
+                                      "members, " +
                                       Text(turn->second.decisions)}};
   }
   if (!sweep.may_create) return StartNew{};
@@ -272,7 +272,8 @@ void Pbt::Forget(const CheckpointId& checkpoint) {
     if (member.newest == checkpoint) member.newest.reset();
     if (!member.turn || member.turn->donor != checkpoint) continue;
     member.turn->donor.reset();
-    member.turn->reason.text += "; that checkpoint is gone, so it goes on with its own";
+    member.turn->reason.text +=
+        "; that checkpoint was deleted, so it continues from its own checkpoint";
   }
 }
 
@@ -284,7 +285,7 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
     const Report& report = reported->report;
     if (!IsRankedAt(member, report.step)) return;
     member.value = objective_.Of(report.metrics);
-    Learn(member, report.step, member.value);
+    AddGain(member, report.step, member.value);
     member.ranked = true;
     member.step = report.step;
     member.base = member.value;
@@ -304,7 +305,7 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
     }
     member.paused = verdict.kind == VerdictKind::kPause && verdict.reason.rule == Rule();
   } else if (std::holds_alternative<AttemptEnded>(fact)) {
-    member.left = member.paused;  // however it went
+    member.gang_ended = member.paused;  // also if the gang failed while it ended
   } else if (const auto* promoted = std::get_if<TrialPromoted>(&fact)) {
     if (promoted->donor) {
       member = {.config = *promoted->config,
@@ -312,10 +313,10 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
                 .base = BaseOf(*promoted->donor),
                 .decisions = member.decisions};
     }
-    member.paused = member.left = false;
+    member.paused = member.gang_ended = false;
     member.turn.reset();
   } else if (std::holds_alternative<AttemptAssigned>(fact)) {
-    member.paused = member.left = false;
+    member.paused = member.gang_ended = false;
     member.turn.reset();
   } else if (const auto* ended = std::get_if<TrialEnded>(&fact)) {
     if (Failed(ended->state)) --joined_;
@@ -324,7 +325,7 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
 }
 
 // Stores the gain of the configuration since the last decision.
-void Pbt::Learn(const Member& member, Step step, double value) {
+void Pbt::AddGain(const Member& member, Step step, double value) {
   const double better = objective_.mode == Mode::kMax ? 1 : -1;
   const double gain = better * (value - member.base);
   if (!options_.bandit || !std::isfinite(gain)) return;
@@ -343,10 +344,10 @@ double Pbt::BaseOf(const CheckpointId& donor) const {
 }
 
 void Pbt::RankAll() {
-  const auto has_come = [](const auto& member) {
-    return member.second.left && !member.second.turn;
+  const auto waits = [](const auto& member) {
+    return member.second.gang_ended && !member.second.turn;
   };
-  if (!options_.synchronous || CanMoreJoin() || !std::ranges::all_of(members_, has_come)) return;
+  if (!options_.synchronous || CanMoreJoin() || !std::ranges::all_of(members_, waits)) return;
   std::vector<Entry> ranked;
   for (const auto& [number, member] : members_) ranked.push_back({number, member.value});
   std::ranges::sort(ranked, [this](const Entry& a, const Entry& b) { return IsBefore(a, b); });
@@ -356,9 +357,9 @@ void Pbt::RankAll() {
     Turn turn = TurnOf(ranked[place].trial, standing, member.decisions - 1,
                        ReasonFor(standing, member.value, member.step));
     if (!turn.donor) {
-      turn.reason.text = "goes on at step " + Text(member.step) + ": " + turn.reason.text;
+      turn.reason.text = "continues at step " + Text(member.step) + ": " + turn.reason.text;
     }
-    member.turn = std::move(turn);  // the next decisions take it into account
+    member.turn = std::move(turn);  // decisions on later members depend on it
   }
 }
 

@@ -32,10 +32,9 @@ namespace attune::schedulers {
 // - A clone continues at the step of its donor, which may lie behind its own. As in the paper, a
 //   member counts its own steps: after max / interval decisions it clones no more, so every sweep
 //   ends.
-// - The population is `population` trials. A failed one is replaced while the sweep may create
-// more.
-//   If there are fewer slots than members, they take turns: while some wait for a slot, a trial is
-//   paused after each interval, and the one with the fewest decisions continues.
+// - The population is `population` trials. A failed trial is replaced while the sweep may create
+//   more. If there are fewer slots than members, they take turns: while some wait for a slot, a
+//   trial is paused after each interval, and the member with the fewest decisions continues.
 //
 // In the synchronous form, a trial that reaches an interval is paused there until every live member
 // has reached its own and the population is complete. Then all are ranked, the last clone, and all
@@ -74,7 +73,7 @@ class Pbt final : public Scheduler {
     double value = std::numeric_limits<double>::quiet_NaN();  // at its last ranking
     bool ranked = false;                                      // since it started or cloned
     bool paused = false;
-    bool left = false;                                       // paused, and its gang has ended
+    bool gang_ended = false;                                 // paused, and its gang has ended
     Step step{0};                                            // of its last ranking, or of its donor
     double base = std::numeric_limits<double>::quiet_NaN();  // its value there, or its donor's
     int64_t decisions = 0;
@@ -116,7 +115,7 @@ class Pbt final : public Scheduler {
   // Whether a report of the step is the first at or after the next interval of the member.
   bool IsRankedAt(const Member& member, Step step) const;
   Step IntervalUpTo(Step step) const;
-  // Whether another member needs a slot: a paused one, or one that is not yet created.
+  // Whether another member needs a slot: it is paused, or not yet created.
   bool DoOthersWait(TrialNumber trial) const;
   bool CanMoreJoin() const;
   // The first part of a reason: the rank of a member.
@@ -127,7 +126,7 @@ class Pbt final : public Scheduler {
   // The configuration of a clone of the source, and a text on its origin.
   std::pair<Config, std::string> ConfigFrom(const Member& source, TrialNumber trial,
                                             int64_t decisions) const;
-  void Learn(const Member& member, Step step, double value);
+  void AddGain(const Member& member, Step step, double value);
   double BaseOf(const CheckpointId& donor) const;
   void AddMember(const Fact& fact);  // a new or a reopened one
   void Forget(const CheckpointId& checkpoint);

@@ -33,17 +33,17 @@ Result<std::unique_ptr<Scheduler>> MakePbt(const SweepSpec& spec) {
   if (options.interval >= options.max.value) {
     return Error{ErrorCode::kInvalid, "scheduler.perturbation_interval: " + Text(options.interval) +
                                           " is not below max " + Text(options.max) +
-                                          ", so nobody would be ranked; lower it or raise max"};
+                                          ", so no member would be ranked; lower it or raise max"};
   }
   if (options.population == 0) {
     return Error{ErrorCode::kInvalid, "scheduler.population: " + spec.scheduler.name +
-                                          " needs to know how many trials there are together; give "
-                                          "it, or stop.max_trials"};
+                                          " needs the size of the population; set it, or "
+                                          "stop.max_trials"};
   }
   for (const std::string& name : options.exploration.parameters) {
     if (spec.space.Find(name) != nullptr) continue;
     return Error{ErrorCode::kInvalid, "scheduler.explore: there is no parameter \"" + name +
-                                          "\"; name those that clones change, with commas between"};
+                                          "\"; name parameters of the sweep, separated by commas"};
   }
   return {std::make_unique<Pbt>(spec.objective(), spec.space, spec.seed, options)};
 }

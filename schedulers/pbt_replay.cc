@@ -38,11 +38,11 @@ Verdict PbtReplay::Judge(const TrialView& trial, const Report& report) const {
   Reason reason{.rule = std::string(kPbtReplay), .step = report.step};
   const Config* config = ConfigAt(report.step);
   if (config == nullptr || *config == trial.config) {
-    reason.text = "goes on at step " + Text(report.step) + ": its schedule changes nothing there";
+    reason.text = "continues at step " + Text(report.step) + ": its schedule changes nothing there";
     return Verdict::Continue(std::move(reason));
   }
   reason.text = "paused at step " + Text(report.step) + ": its schedule changes " +
-                Changes(trial.config, *config);
+                DescribeChanges(trial.config, *config);
   return Verdict::Pause(std::move(reason));
 }
 
@@ -58,7 +58,8 @@ NextMove PbtReplay::Next(const SweepView& sweep) const {
   Promote promote{.trial = trial,
                   .reason = {.rule = std::string(kPbtReplay),
                              .step = step,
-                             .text = "goes on at step " + Text(step) + " as its schedule has it"}};
+                             .text = "continues at step " + Text(step) +
+                                     " with the configuration of its schedule"}};
   if (const Config* config = ConfigAt(step)) promote.config = *config;
   return promote;
 }

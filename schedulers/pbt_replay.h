@@ -7,8 +7,8 @@
 namespace attune::schedulers {
 
 // Trains each trial by a schedule that changes its configuration at some steps, such as the history
-// of the best trial of a population (Jaderberg et al., 2017, §4.1; Ray Tune has it as
-// PopulationBasedTrainingReplay).
+// of the best trial of a population (Jaderberg et al., 2017, §4.1). In Ray Tune this is
+// PopulationBasedTrainingReplay.
 //
 // A trial starts with its configuration. At each step of the schedule it is paused at a checkpoint
 // and continues from there with the next configuration, as a clone does. If a report passes several

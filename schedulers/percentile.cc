@@ -34,7 +34,7 @@ Result<std::unique_ptr<Scheduler>> MakePercentileStopping(const SweepSpec& spec)
   if (options.max > Step(0) && options.grace_period >= options.max) {
     return Error{ErrorCode::kInvalid, "scheduler.grace_period: " + Text(options.grace_period) +
                                           " is not below max " + Text(options.max) +
-                                          ", so nobody would be judged; lower it or raise max"};
+                                          ", so no trial would be judged; lower it or raise max"};
   }
   return {std::make_unique<PercentileStopping>(spec.objective(), options)};
 }
@@ -69,30 +69,30 @@ PercentileStopping::PercentileStopping(Objective objective, Options options)
 
 Verdict PercentileStopping::Judge(const TrialView& trial, const Report& report) const {
   Reason reason{.rule = std::string(RuleOf(options_.form)), .step = report.step};
-  const std::string goes_on = "goes on at step " + Text(report.step) + ": ";
+  const std::string continues = "continues at step " + Text(report.step) + ": ";
   Curve curve = CurveOf(trial.id.number);
   const auto line = LineFor(curve, report.step);
   if (!line) {
     return NothingDecided(reason.rule, report.step, NextMilestone(trial, report.step), "step",
-                          "nothing is decided any more");
+                          "no decision is left");
   }
   Add(report, curve);
-  static const std::vector<double> nobody;
+  static const std::vector<double> none;
   const auto found = lines_.find(*line);
-  const std::vector<double>& others = found == lines_.end() ? nobody : found->second;
+  const std::vector<double>& others = found == lines_.end() ? none : found->second;
   reason.rung = *line;
   reason.value = curve.best;
   reason.rank = static_cast<int64_t>(CountBetter(curve.best, others)) + 1;
   reason.peers = std::ssize(others) + 1;
   if (std::ssize(others) < options_.min_samples) {
-    reason.text = goes_on + "none is stopped before " + Text(options_.min_samples) +
-                  " others have come to step " + Text(*line) + "; " + Text(std::ssize(others)) +
+    reason.text = continues + "none is stopped before " + Text(options_.min_samples) +
+                  " others have reached step " + Text(*line) + "; " + Text(std::ssize(others)) +
                   " have";
     return Verdict::Continue(std::move(reason));
   }
   reason.cutoff = CutoffOf(others);
   const bool stops = objective_.Worse(curve.best, reason.cutoff);
-  reason.text = (stops ? "stopped at step " + Text(report.step) + ": " : goes_on) + "its best " +
+  reason.text = (stops ? "stopped at step " + Text(report.step) + ": " : continues) + "its best " +
                 objective_.metric + " " + FormatShort(curve.best) +
                 (stops ? " is worse than " : " is not worse than ") + FormatShort(reason.cutoff) +
                 ", " + CutoffText(others.size(), *line);
@@ -103,8 +103,8 @@ std::string PercentileStopping::CutoffText(size_t others, Step line) const {
   const std::string count = std::to_string(others) + (others == 1 ? " other" : " others");
   if (options_.form == Form::kMedian)
     return "the median of the running means of " + count + " at step " + Text(line);
-  return "which the best " + FormatShort(options_.percentile) + " % of " + count +
-         " have reached by step " + Text(line);
+  return "the value of the best " + FormatShort(options_.percentile) + " % of " + count +
+         " by step " + Text(line);
 }
 
 std::optional<Step> PercentileStopping::NextMilestone(const TrialView& trial, Step after) const {

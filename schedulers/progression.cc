@@ -27,11 +27,11 @@ bool Progression::Observe(Arrival& report) {
   if (curve.empty() || report.step > curve.back().first)
     curve.emplace_back(report.step, report.cost);
   if (!report.rung) return false;
-  Place(report);
+  AddArrival(report);
   if (*report.rung > top_) {
-    Open(*report.rung);  // the trial has skipped the rungs before it
-  } else if (*report.rung == top_ && !IsComplete() && !RankedAlike()) {
-    Open(top_ + 1);
+    OpenRung(*report.rung);  // the trial has skipped the rungs before it
+  } else if (*report.rung == top_ && !IsComplete() && !RanksAgree()) {
+    OpenRung(top_ + 1);
   }
   return false;
 }
@@ -49,7 +49,7 @@ void Progression::ForgetTrial(TrialNumber trial) {
   curves_.erase(trial);
 }
 
-void Progression::Place(const Arrival& arrival) {
+void Progression::AddArrival(const Arrival& arrival) {
   if (!std::isfinite(arrival.cost)) return;
   const size_t rung = *arrival.rung;
   arrivals_[rung].push_back(arrival);
@@ -59,14 +59,14 @@ void Progression::Place(const Arrival& arrival) {
   if (!noise_.empty()) epsilon_ = Quantile(noise_, kPercentile);
 }
 
-void Progression::Open(size_t top) {
+void Progression::OpenRung(size_t top) {
   top_ = top;
   before_.clear();
   for (const Arrival& arrival : arrivals_[top_ - 1]) before_.emplace(arrival.trial, arrival.cost);
-  Estimate();
+  EstimateEpsilon();
 }
 
-void Progression::Estimate() {
+void Progression::EstimateEpsilon() {
   noise_.clear();
   const auto& arrivals = arrivals_[top_];
   for (size_t i = 1; i < arrivals.size(); ++i) CompareWithOthers(arrivals[i], i);
@@ -101,7 +101,7 @@ double Progression::Noise(const Arrival& a, const Arrival& b) const {
   return crossings >= 2 ? last : -1;
 }
 
-bool Progression::RankedAlike() const {
+bool Progression::RanksAgree() const {
   struct Ranked {
     double now = 0;
     double before = 0;
@@ -124,8 +124,9 @@ bool Progression::RankedAlike() const {
 }
 
 std::string Progression::LimitReason() const {
-  return "nobody goes beyond step " + Text(Limit()) + " while rungs " + Text(below()) + " and " +
-         Text(Limit()) + " rank their trials alike (to within " + FormatShort(epsilon_) + ")";
+  return "no trial continues beyond step " + Text(Limit()) + " while rungs " + Text(below()) +
+         " and " + Text(Limit()) + " rank their trials in the same order (epsilon " +
+         FormatShort(epsilon_) + ")";
 }
 
 void Progression::Restart(const std::vector<Step>& rungs, const std::vector<Arrival>& arrivals) {
@@ -137,7 +138,7 @@ void Progression::Restart(const std::vector<Step>& rungs, const std::vector<Arri
   arrivals_.assign(rungs_.size(), {});
   noise_.clear();
   before_.clear();
-  for (const Arrival& arrival : arrivals) Place(arrival);
+  for (const Arrival& arrival : arrivals) AddArrival(arrival);
 }
 
 void Progression::Save(ArchiveWriter& archive) const {
@@ -149,7 +150,7 @@ void Progression::Load(ArchiveReader& archive) {
   double epsilon = 0;
   archive(top, epsilon, curves_);
   if (!archive.ok() || top < 1 || top >= rungs_.size()) return archive.Fail();
-  Open(static_cast<size_t>(top));
+  OpenRung(static_cast<size_t>(top));
   epsilon_ = epsilon;
 }
 

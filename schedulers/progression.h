@@ -47,14 +47,14 @@ class Progression final : public Ranking {
   double epsilon() const { return epsilon_; }
 
  private:
-  void Place(const Arrival& arrival);
-  void Open(size_t top);
-  void Estimate();
+  void AddArrival(const Arrival& arrival);
+  void OpenRung(size_t top);
+  void EstimateEpsilon();
   // The difference of two curves at their last common step; negative if they have crossed less than
   // twice.
   double Noise(const Arrival& a, const Arrival& b) const;
   void CompareWithOthers(const Arrival& arrival, size_t others);
-  bool RankedAlike() const;
+  bool RanksAgree() const;
 
   std::vector<Step> rungs_;
   size_t top_ = 1;

@@ -32,8 +32,8 @@ class Ranking {
 
   virtual ~Ranking() = default;
 
-  // Called for every report, in order. Sets the best cost of one that is recorded, if Restart needs
-  // it. True: the scores of recorded trials have changed.
+  // Called for every report, in order. Sets the best cost of a recorded report, if Restart needs
+  // it. Returns whether the scores of recorded trials have changed.
   virtual bool Observe(Arrival&) { return false; }
   virtual void ForgetTrial(TrialNumber) {}  // it has ended
   // Starts again with other rungs and the reports that are recorded at them.

@@ -23,7 +23,7 @@ inline Verdict NothingDecided(std::string rule, Step step, std::optional<Step> n
   return Verdict::Continue(
       {.rule = std::move(rule),
        .step = step,
-       .text = "goes on at step " + Text(step) + ": " +
+       .text = "continues at step " + Text(step) + ": " +
                (next ? "nothing is decided before " + kind + " " + Text(*next) : end)});
 }
 

@@ -19,7 +19,7 @@ constexpr SweepId kSweep(1);
 
 TrialId Id(uint32_t trial) { return {kSweep, TrialNumber(trial)}; }
 
-const Algorithms& Known() {
+const Algorithms& RegisteredSearchers() {
   static const Algorithms known = [] {
     Algorithms algorithms;
     RegisterSearchers(algorithms);
@@ -28,12 +28,13 @@ const Algorithms& Known() {
   return known;
 }
 
-// What is wrong with a value of an option; empty: nothing. Integers are taken for reals.
+// Describes the fault of an option's value; empty if there is none. Converts an integer to a real
+// number if the option is one.
 std::string FaultOf(const Option& option, Value& value) {
   if (std::holds_alternative<double>(option.fallback) && std::holds_alternative<int64_t>(value))
     value = static_cast<double>(std::get<int64_t>(value));
   if (value.index() != option.fallback.index())
-    return "is " + std::string(TypeName(value)) + "; it takes " +
+    return "is " + std::string(TypeName(value)) + "; it must be " +
            std::string(TypeName(option.fallback));
   const auto number = AsNumber(value);
   if (number && option.min && !(*number >= *option.min))
@@ -42,11 +43,11 @@ std::string FaultOf(const Option& option, Value& value) {
     return FormatValue(value) + " is above " + FormatReal(*option.max);
   const auto* text = std::get_if<std::string>(&value);
   if (text != nullptr && !option.one_of.empty() && std::ranges::count(option.one_of, *text) == 0)
-    return *text + " is none that it knows";
+    return *text + " is not one of its values";
   return "";
 }
 
-// Every fault, one a line.
+// All faults, one per line.
 std::string FaultsOf(const std::vector<Parameter>& parameters, AskTell::Options& given) {
   std::string faults;
   const auto add = [&](const std::string& fault) {
@@ -62,17 +63,19 @@ std::string FaultsOf(const std::vector<Parameter>& parameters, AskTell::Options&
     if (objective.metric.empty()) add("objectives: a metric needs a name");
     if (!metrics.insert(objective.metric).second) add("objectives: " + objective.metric + " twice");
   }
-  const auto* entry = Known().FindSearcher(given.searcher);
+  const auto* entry = RegisteredSearchers().FindSearcher(given.searcher);
   if (entry == nullptr) {
     std::string names;
-    for (const auto& each : Known().searchers()) names += (names.empty() ? "" : ", ") + each.name;
-    add("searcher: there is no " + given.searcher + "; there are " + names);
+    for (const auto& each : RegisteredSearchers().searchers())
+      names += (names.empty() ? "" : ", ") + each.name;
+    add("searcher: there is no " + given.searcher + "; use one of " + names);
     return faults;
   }
   for (auto& [name, value] : given.options) {
     const auto option = std::ranges::find(entry->options, name, &Option::name);
-    const std::string fault = option == entry->options.end() ? "is no option of " + given.searcher
-                                                             : FaultOf(*option, value);
+    const std::string fault = option == entry->options.end()
+                                  ? "is not an option of " + given.searcher
+                                  : FaultOf(*option, value);
     if (!fault.empty()) add("options." + name + ": " + fault);
   }
   for (const Option& option : entry->options) {
@@ -94,8 +97,8 @@ Result<AskTell> AskTell::Make(std::vector<Parameter> parameters, Options options
                               .options = {options.options.begin(), options.options.end()}},
                  .seed = options.seed};
   for (const WarmStart& start : options.warm_start) spec.warm_start.push_back(start.from);
-  Known().Complete(spec);
-  auto searcher = Known().MakeSearcher(spec);
+  RegisteredSearchers().Complete(spec);
+  auto searcher = RegisteredSearchers().MakeSearcher(spec);
   if (!searcher.ok()) return searcher.error();
   AskTell made(std::move(spec), std::move(searcher).value());
   if (!options.warm_start.empty()) {
@@ -123,7 +126,8 @@ std::optional<AskTell::Trial> AskTell::Ask() {
 Result<AskTell::Trial> AskTell::Add(const Config& config) {
   auto resolved = spec_.space.Resolve(config);
   if (!resolved.ok()) return resolved.error();
-  return Create(std::move(resolved).value(), {.rule = "own", .text = "of one's own"}, std::nullopt);
+  return Create(std::move(resolved).value(), {.rule = "own", .text = "added by the program"},
+                std::nullopt);
 }
 
 AskTell::Trial AskTell::Create(Config config, Rationale rationale,
@@ -132,26 +136,26 @@ AskTell::Trial AskTell::Create(Config config, Rationale rationale,
                        .config = config,
                        .origin = proposal ? spec_.searcher.name : std::string(kEnqueued),
                        .proposal = proposal});
-  out_.emplace(trials_, config);
+  pending_.emplace(trials_, config);
   return {trials_++, std::move(config), std::move(rationale)};
 }
 
 Status AskTell::Tell(uint32_t trial, const Metrics& metrics) {
-  const auto out = out_.find(trial);
-  if (out == out_.end())
+  const auto pending = pending_.find(trial);
+  if (pending == pending_.end())
     return Error{ErrorCode::kNotFound, "trial " + std::to_string(trial) +
-                                           (trial < trials_ ? " has been told already"
-                                                            : ": no such trial was asked for")};
+                                           (trial < trials_ ? " already has a result"
+                                                            : " does not exist; call Ask first")};
   Observe(TrialReported{{Id(trial), 1}, {Step(1), metrics}});
   Observe(TrialEnded{Id(trial), TrialState::kCompleted, ""});
   auto values = ValuesThatCount(spec_.objectives, spec_.constraints, metrics);
   if (!values.empty()) {
     const FrontChange change =
         AddToFront(spec_.objectives, {TrialNumber(trial), 1, Step(1), std::move(values)}, best_);
-    for (const attune::Best& gone : change.left) front_.erase(gone.trial.value);
-    if (change.joined) front_[trial] = std::move(out->second);
+    for (const attune::Best& removed : change.left) front_.erase(removed.trial.value);
+    if (change.joined) front_[trial] = std::move(pending->second);
   }
-  out_.erase(out);
+  pending_.erase(pending);
   return {};
 }
 
@@ -174,34 +178,34 @@ std::vector<AskTell::Best> AskTell::best() const {
 std::string AskTell::Save() const {
   ArchiveWriter spec, body, whole;
   spec(spec_);
-  body(trials_, proposals_, events_, out_, front_, best_, reason_);
+  body(trials_, proposals_, events_, pending_, front_, best_, reason_);
   searcher_->Save(body);
-  const std::string held = body.Take();
-  whole(spec.Take(), ContentHash(held), held);
+  const std::string state = body.Take();
+  whole(spec.Take(), ContentHash(state), state);
   return whole.Take();
 }
 
 Status AskTell::Load(std::string_view bytes) {
-  AskTell loaded(spec_, Known().MakeSearcher(spec_).value());
+  AskTell loaded(spec_, RegisteredSearchers().MakeSearcher(spec_).value());
   ArchiveWriter spec;
   spec(spec_);
   ArchiveReader whole(bytes);
-  std::string their_spec, body;
-  uint64_t mark = 0;
-  whole(their_spec, mark, body);
-  const bool ours = whole.AtEnd() && their_spec == spec.Take() && mark == ContentHash(body);
+  std::string saved_spec, body;
+  uint64_t hash = 0;
+  whole(saved_spec, hash, body);
+  const bool matches = whole.AtEnd() && saved_spec == spec.Take() && hash == ContentHash(body);
   ArchiveReader archive(body);
-  if (ours) {
-    archive(loaded.trials_, loaded.proposals_, loaded.events_, loaded.out_, loaded.front_,
+  if (matches) {
+    archive(loaded.trials_, loaded.proposals_, loaded.events_, loaded.pending_, loaded.front_,
             loaded.best_, loaded.reason_);
     loaded.searcher_->Load(archive);
   }
-  if (!ours || !archive.AtEnd()) {
+  if (!matches || !archive.AtEnd()) {
     return Error{
         ErrorCode::kCorrupt,
-        "these bytes are damaged, or were not saved by a " + spec_.searcher.name +
-            " of this space, seed, objectives, options and version; begin anew, or with the "
-            "arguments of then"};
+        "the bytes are damaged, or were saved with another version, space, seed, objectives or "
+        "options of " +
+            spec_.searcher.name + "; use the same arguments, or start without Load"};
   }
   *this = std::move(loaded);
   return {};

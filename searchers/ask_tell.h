@@ -16,32 +16,32 @@
 
 namespace attune::searchers {
 
-// A searcher in a program of one's own, without a server: ask for a configuration, tell how good it
-// was. All that it takes is attune::searchers, which is the standard library and nothing else.
+// Runs a searcher inside your program, without a server: ask for a configuration, evaluate it, and
+// tell its result. It needs only attune::searchers, which depends on nothing but the standard
+// library.
 //
 //   auto tuner = AskTell::Make({{"lr", FloatDomain{.min = 1e-4, .max = 1, .scale = Scale::kLog}}},
 //                              {.searcher = "tpe", .objectives = {Minimise("loss")}});
-//   if (!tuner.ok()) …  // tuner.error().message says what is wrong with it
+//   if (!tuner.ok()) …  // tuner.error().message names each fault
 //   for (int i = 0; i < 100; ++i) {
 //     const auto trial = tuner->Ask();
 //     if (!trial) break;  // nothing is left to try
-//     const auto told = tuner->Tell(trial->number, Loss(trial->config));  // ok: it was out
+//     const auto status = tuner->Tell(trial->number, Loss(trial->config));
 //   }
 //   const auto best = tuner->best();
 //
-// Trials may be told in any order, and several may be out at a time. The same calls give the same
-// trials, on every x86-64 machine. One thread at a time.
+// Several trials may be pending at a time, and results may be told in any order. The same calls
+// give the same trials on every x86-64 machine. Not thread-safe.
 class AskTell {
  public:
   struct Options {
     std::string searcher = "tpe";          // a name of docs/reference/searchers.md
-    std::map<std::string, Value> options;  // its own; those that are not here are its defaults
+    std::map<std::string, Value> options;  // of the searcher; absent ones have their defaults
     uint64_t seed = 0;
     std::vector<Objective> objectives = {Minimise("loss")};
     std::vector<Constraint> constraints;
-    // Results of earlier searches, each of one of whose spaces this one has the parameters; taken
-    // as core/log/warm_start.h says. Of searchers that begin with such
-    // (docs/reference/searchers.md).
+    // Results of earlier searches over the same parameters (core/log/warm_start.h). Only for
+    // searchers that support a warm start (docs/reference/searchers.md).
     std::vector<WarmStart> warm_start = {};
   };
 
@@ -51,36 +51,35 @@ class AskTell {
     Rationale rationale;  // why this configuration
   };
 
-  // One of the best results: with one objective the best, with several those that no other
-  // dominates.
+  // A best result: with one objective the best one, with several each one on the Pareto front.
   struct Best {
     uint32_t trial = 0;
     Config config;
     std::vector<double> values;  // of the objectives, in their order
   };
 
-  // kInvalid: a range, an option or an objective is wrong, or the searcher cannot serve them; the
-  // message names all that is.
+  // kInvalid: a parameter, an option or an objective is wrong, or the searcher does not support
+  // them. The message names every fault.
   static Result<AskTell> Make(std::vector<Parameter> parameters, Options options);
 
-  // The next trial; nullopt where there is none, and `reason` says why.
+  // Returns the next trial. If there is none, returns nullopt and sets reason().
   std::optional<Trial> Ask();
   const std::string& reason() const { return reason_; }
 
-  // A trial of one's own, from which the searcher learns like from any other. kInvalid: the
-  // configuration is not one of the space.
+  // Creates a trial with a configuration that you chose. The searcher learns from it as from any
+  // other. kInvalid: the configuration is not in the space.
   Result<Trial> Add(const Config& config);
 
-  // What has become of a trial: its metrics, or the value of the one objective. NaN, or a metric
-  // that is missing, says that it failed. kNotFound: no such trial is out. REQUIRES: with a value,
-  // one objective.
+  // Ends a trial with its metrics, or with the value of the only objective. NaN or a missing metric
+  // means that the trial failed. kNotFound: no such trial is pending. REQUIRES for a value: there
+  // is one objective.
   Status Tell(uint32_t trial, const Metrics& metrics);
   Status Tell(uint32_t trial, double value);
 
   std::vector<Best> best() const;
 
-  // Everything so far, as bytes, and back into one that was made with the same arguments by the
-  // same version. kCorrupt: they are none of those, and nothing has changed.
+  // Saves the whole state, and restores it. Load accepts only bytes that were saved by an object
+  // with the same arguments and the same version. kCorrupt: other bytes; the state is unchanged.
   std::string Save() const;
   Status Load(std::string_view bytes);
 
@@ -95,8 +94,8 @@ class AskTell {
   uint32_t trials_ = 0;
   uint32_t proposals_ = 0;
   uint64_t events_ = 0;
-  std::map<uint32_t, Config> out_;    // trials that were not told yet
-  std::map<uint32_t, Config> front_;  // configurations of the best
+  std::map<uint32_t, Config> pending_;  // trials without a result
+  std::map<uint32_t, Config> front_;    // configurations of the best
   Front best_;
   std::string reason_;
 };

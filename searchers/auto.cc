@@ -17,46 +17,46 @@
 namespace attune::searchers {
 namespace {
 
-// From here on gp, which looks at 500 results at most, leaves more than half of them unread, for
-// some ten milliseconds a proposal; tpe reads all in a tenth of one.
+// gp uses at most 500 results and takes about ten milliseconds per proposal. From this number of
+// results on, tpe is better: it uses all results, and takes a tenth of a millisecond.
 constexpr int64_t kGpUntil = 1'000;
 constexpr size_t kGpDimensions = 60;
-// With several metrics gp has to fit a model for each of them.
+// With several metrics gp fits one model per metric.
 constexpr size_t kGpMetrics = 3;
 constexpr int64_t kGpFrontsUntil = 250;
 constexpr int64_t kFrontsUntil = 1'000;
-// Beside schedulers that judge trials before the last step most results are of few steps. To gp
-// these are bad ones, which misleads it where early values mislead. bohb does better then, but only
-// once it has seen so many.
+// Under a scheduler that ends trials early, most results come from few steps. gp ranks such trials
+// below completed ones, which misleads it if early values are misleading. bohb is better there, but
+// only from this number of results on.
 constexpr int64_t kBohbFrom = 100;
 constexpr std::array<std::string_view, 6> kEndTrialsEarly{"asha",   "extrapolate", "hyperband",
                                                           "median", "pasha",       "percentile"};
 
-const Algorithms& Parts() {
-  static const Algorithms parts = [] {
-    Algorithms made;
-    made.Add(BohbEntry());
-    made.Add(GpEntry());
-    made.Add(TpeEntry());
-    made.Add(Nsga2Entry());
-    return made;
+const Algorithms& AvailableSearchers() {
+  static const Algorithms available = [] {
+    Algorithms searchers;
+    searchers.Add(BohbEntry());
+    searchers.Add(GpEntry());
+    searchers.Add(TpeEntry());
+    searchers.Add(Nsga2Entry());
+    return searchers;
   }();
-  return parts;
+  return available;
 }
 
-// The sweep as this searcher would have it, with its options as they are by default.
+// The spec with this searcher, which has its default options.
 SweepSpec SpecOf(const SweepSpec& spec, const std::string& searcher) {
-  SweepSpec own = spec;
-  own.searcher = {.name = searcher, .options = {}};
-  Parts().Complete(own);
-  return own;
+  SweepSpec changed = spec;
+  changed.searcher = {.name = searcher, .options = {}};
+  AvailableSearchers().Complete(changed);
+  return changed;
 }
 
 Result<std::unique_ptr<Searcher>> MakeAuto(const SweepSpec& spec) {
-  if (auto error = WithoutEndInRange(spec, "auto")) return *error;
+  if (auto error = CheckHasEndIfInfinite(spec, "auto")) return *error;
   for (const Auto::Stage& stage : Auto::StagesFor(spec)) {
     for (const std::string& searcher : stage.searchers) {
-      auto made = Parts().MakeSearcher(SpecOf(spec, searcher));
+      auto made = AvailableSearchers().MakeSearcher(SpecOf(spec, searcher));
       if (!made.ok()) return made.error();
     }
   }
@@ -88,9 +88,9 @@ std::vector<Auto::Stage> Auto::StagesFor(const SweepSpec& spec) {
   }
   const std::string many_parameters = "more than " + std::to_string(kGpDimensions) + " parameters";
   if (std::ranges::find(kEndTrialsEarly, spec.scheduler.name) != kEndTrialsEarly.end()) {
-    const Stage then{{"bohb"}, 0, results(kBohbFrom) + " beside " + spec.scheduler.name};
-    if (many) return {{{"tpe"}, kBohbFrom, many_parameters}, then};
-    return {{{"gp"}, kBohbFrom, "one metric"}, then};
+    const Stage bohb{{"bohb"}, 0, results(kBohbFrom) + " with " + spec.scheduler.name};
+    if (many) return {{{"tpe"}, kBohbFrom, many_parameters}, bohb};
+    return {{{"gp"}, kBohbFrom, "one metric"}, bohb};
   }
   if (many) return {{{"tpe"}, 0, many_parameters}};
   return {{{"gp", "tpe"}, kGpUntil, "one metric"}, {{"tpe"}, 0, results(kGpUntil)}};
@@ -100,7 +100,7 @@ Auto::Auto(const SweepSpec& spec) : stages_(StagesFor(spec)) {
   for (const Stage& stage : stages_) {
     for (const std::string& name : stage.searchers) {
       if (searchers_.contains(name)) continue;
-      auto made = Parts().MakeSearcher(SpecOf(spec, name));
+      auto made = AvailableSearchers().MakeSearcher(SpecOf(spec, name));
       ATTUNE_CHECK(made.ok());
       searchers_[name] = std::move(made).value();
     }
@@ -127,10 +127,10 @@ void Auto::Observe(const Event& event) {
   for (auto& [name, searcher] : searchers_) searcher->Observe(event);
   if (!IsResult(event)) return;
   ++results_;
-  HandOver();
+  DropFinishedStages();
 }
 
-void Auto::HandOver() {
+void Auto::DropFinishedStages() {
   while (stage().until > 0 && results_ >= stage().until) {
     stages_.erase(stages_.begin());
     std::erase_if(searchers_, [this](const auto& searcher) {
@@ -152,7 +152,7 @@ void Auto::Save(ArchiveWriter& archive) const {
 
 void Auto::Load(ArchiveReader& archive) {
   archive(results_);
-  HandOver();
+  DropFinishedStages();
   for (auto& [name, searcher] : searchers_) searcher->Load(archive);
 }
 

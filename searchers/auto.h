@@ -11,27 +11,26 @@
 
 namespace attune::searchers {
 
-// Chooses among the other searchers by what the sweep is, and hands over from one to the next as
-// results come. Each proposal says which one made it, and why that one.
+// Chooses other searchers from the properties of the sweep, in stages: a stage ends after a number
+// of results. Each proposal says which searcher made it, and why that searcher was chosen.
 //
-// In a stage of several they propose in turns. Each learns from what the others proposed, and where
-// the model of one misleads it, another one goes on.
+// If a stage has several searchers, they propose in turns. Each learns from the proposals of the
+// others, so one with a misleading model does not hold up the search.
 //
-// All that a sweep will ever need observe from its beginning, so that the next one knows what the
-// one before has found out. Those of stages that are over are forgotten.
+// The searchers of all stages observe the sweep from its start, so each knows all results when its
+// stage begins. A searcher is deleted when no remaining stage needs it.
 class Auto final : public Searcher {
  public:
-  // Some of the other searchers, until there are so many results: ends of trials, but not by
-  // failing, and pauses at the scheduler's rungs. 0: to the end.
+  // A result is a trial that ended without failing, or a pause at a rung of the scheduler.
   struct Stage {
-    std::vector<std::string> searchers;  // in turns, by the number of the proposal
-    int64_t until = 0;
+    std::vector<std::string> searchers;  // they take turns, by the number of the proposal
+    int64_t until = 0;                   // number of results that ends the stage; 0: never
     std::string reason;
   };
-  // At least one, the last one to the end. The same for a sweep whose ranges were edited.
+  // At least one stage; the last one never ends. An edit of the ranges does not change the result.
   static std::vector<Stage> StagesFor(const SweepSpec& spec);
 
-  // REQUIRES: AutoEntry() makes one of this spec.
+  // REQUIRES: AutoEntry() accepts the spec.
   explicit Auto(const SweepSpec& spec);
 
   Suggestion Suggest(ProposalNumber proposal) const override;
@@ -43,11 +42,11 @@ class Auto final : public Searcher {
 
  private:
   const Stage& stage() const { return stages_[0]; }
-  // On to the stage that so many results are for.
-  void HandOver();
+  // Removes the stages that the number of results has ended, with their searchers.
+  void DropFinishedStages();
 
-  std::vector<Stage> stages_;                                   // this one and those to come
-  std::map<std::string, std::unique_ptr<Searcher>> searchers_;  // of these, by their names
+  std::vector<Stage> stages_;                                   // the current one and later ones
+  std::map<std::string, std::unique_ptr<Searcher>> searchers_;  // of these stages, by name
   int64_t results_ = 0;
 };
 

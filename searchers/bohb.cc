@@ -31,8 +31,8 @@ Tpe::Options ModelOf(const SweepSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> MakeBohb(const SweepSpec& spec) {
-  if (auto error = SeveralMetrics(spec, "bohb")) return *error;
-  if (auto error = WithoutEndInRange(spec, "BOHB")) return *error;
+  if (auto error = CheckOneMetric(spec, "bohb")) return *error;
+  if (auto error = CheckHasEndIfInfinite(spec, "BOHB")) return *error;
   return {std::make_unique<Bohb>(spec)};
 }
 
@@ -42,17 +42,17 @@ Bohb::Bohb(const SweepSpec& spec) : Tpe(spec, ModelOf(spec)), options_(BohbOptio
   options_.min_points = MinPoints(options_, spec);
 }
 
-Step Bohb::Reached(uint32_t trial) const {
+Step Bohb::ReachedStep(uint32_t trial) const {
   return trial < curves_.size() ? curves_[trial].reached : Step(0);
 }
 
-Step Bohb::Depth(uint32_t trial) const {
-  return fidelity_ > Step(0) ? std::min(Reached(trial), fidelity_) : Reached(trial);
+Step Bohb::RankedStep(uint32_t trial) const {
+  return fidelity_ > Step(0) ? std::min(ReachedStep(trial), fidelity_) : ReachedStep(trial);
 }
 
-double Bohb::Value(uint32_t trial) const {
+double Bohb::RankedValue(uint32_t trial) const {
   const Curve& curve = curves_[trial];
-  const auto later = std::ranges::upper_bound(curve.steps, Depth(trial));
+  const auto later = std::ranges::upper_bound(curve.steps, RankedStep(trial));
   if (later == curve.steps.begin()) return std::numeric_limits<double>::infinity();
   return curve.values[static_cast<size_t>(later - curve.steps.begin()) - 1];
 }
@@ -61,70 +61,70 @@ bool Bohb::IsKnown(uint32_t trial) const {
   const Standing standing = record().trial(trial).standing;
   if (standing == Standing::kInfeasible || standing == Standing::kFailed) return true;
   if (standing == Standing::kNone) return false;
-  return Reached(trial) > Step(0);
+  return ReachedStep(trial) > Step(0);
 }
 
 bool Bohb::Better(uint32_t a, uint32_t b) const {
-  if (Depth(a) != Depth(b)) return Depth(a) > Depth(b);
-  if (Depth(a) == Step(0)) return record().Better(a, b);
-  const double one = Value(a);
-  const double other = Value(b);
-  return one != other ? one < other : a < b;
+  if (RankedStep(a) != RankedStep(b)) return RankedStep(a) > RankedStep(b);
+  if (RankedStep(a) == Step(0)) return record().Better(a, b);
+  const double value_a = RankedValue(a);
+  const double value_b = RankedValue(b);
+  return value_a != value_b ? value_a < value_b : a < b;
 }
 
 std::optional<double> Bohb::ValueOf(uint32_t trial) const {
-  return Depth(trial) > Step(0) ? std::optional(Value(trial)) : std::nullopt;
+  return RankedStep(trial) > Step(0) ? std::optional(RankedValue(trial)) : std::nullopt;
 }
 
-std::string Bohb::Order() const {
-  if (fidelity_ == Step(0)) return ", those that came further first";
+std::string Bohb::OrderText() const {
+  if (fidelity_ == Step(0)) return ", those with more steps first";
   return fidelity_ == kEnd ? ", completed ones first"
                            : ", those at step " + std::to_string(fidelity_.value) + " first";
 }
 
-bool Bohb::Take(uint32_t trial, Step step) {
+bool Bohb::AddReport(uint32_t trial, Step step) {
   const Trial& now = record().trial(trial);
   Curve& curve = curves_[trial];
   if (!now.has_value || (!curve.values.empty() && now.value >= curve.values.back())) return false;
-  while (!curve.steps.empty() && curve.steps.back() >= step) {  // it had come further once
+  while (!curve.steps.empty() && curve.steps.back() >= step) {  // a retry repeats these steps
     curve.steps.pop_back();
     curve.values.pop_back();
   }
   curve.steps.push_back(step);
   curve.values.push_back(now.value);
-  return step <= Depth(trial);
+  return step <= RankedStep(trial);
 }
 
-void Bohb::Stand(uint32_t trial) {
+void Bohb::UpdateReached(uint32_t trial) {
   const Trial& now = record().trial(trial);
   Curve& curve = curves_[trial];
-  switch (now.became) {
+  switch (now.outcome) {
     case Standing::kComplete:
       curve.reached = kEnd;
       break;
     case Standing::kCut:
       curve.reached = now.step;
       break;
-    case Standing::kRunning:  // it keeps what it had when it stood
+    case Standing::kRunning:  // keeps the step of its last pause
       break;
     default:
       curve.reached = Step(0);
   }
 }
 
-void Bohb::Count(uint32_t trial) {
+void Bohb::UpdateCounts(uint32_t trial) {
   Curve& curve = curves_[trial];
   const Step now = record().trial(trial).placed ? curve.reached : Step(0);
   const Step before = std::exchange(curve.counted, now);
   if (now == before) return;
-  if (before > Step(0) && --reached_[before] == 0) reached_.erase(before);
-  if (now > Step(0)) ++reached_[now];
+  if (before > Step(0) && --reached_counts_[before] == 0) reached_counts_.erase(before);
+  if (now > Step(0)) ++reached_counts_[now];
 }
 
-bool Bohb::Choose() {
+bool Bohb::ChooseFidelity() {
   Step fidelity{0};
   int64_t trials = 0;
-  for (const auto& [step, count] : reached_) {
+  for (const auto& [step, count] : reached_counts_) {
     trials += count;
     if (trials < options_.min_points) continue;
     fidelity = step;
@@ -133,35 +133,35 @@ bool Bohb::Choose() {
   return std::exchange(fidelity_, fidelity) != fidelity;
 }
 
-bool Bohb::Follow(const Event& event, const std::optional<Record::News>& news) {
+bool Bohb::UpdateRanking(const Event& event, const std::optional<Record::News>& news) {
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
     const uint32_t trial = reported->attempt.trial.number.value;
-    if (trial < curves_.size() && Take(trial, reported->report.step)) return true;
+    if (trial < curves_.size() && AddReport(trial, reported->report.step)) return true;
   }
-  if (!news || news->what == Record::What::kPrior) return false;
+  if (!news || news->change == Record::Change::kPrior) return false;
   curves_.resize(record().size());
   Curve& curve = curves_[news->trial];
-  if (news->what != Record::What::kStanding) {
+  if (news->change != Record::Change::kStandingChanged) {
     curve = {.counted = curve.counted};
-    Count(news->trial);
-    return Choose();
+    UpdateCounts(news->trial);
+    return ChooseFidelity();
   }
-  Stand(news->trial);
-  Count(news->trial);
-  return Choose();
+  UpdateReached(news->trial);
+  UpdateCounts(news->trial);
+  return ChooseFidelity();
 }
 
 Suggestion Bohb::Suggest(ProposalNumber proposal) const {
-  const bool by_chance = fidelity_ > Step(0) && !Repeats(proposal);  // beside a model
+  const bool may_be_random = fidelity_ > Step(0) && !Repeats(proposal);
   RandomStream random(seed(), proposal, "bohb/random");
-  if (!by_chance || random.Uniform() >= options_.random_fraction) return Tpe::Suggest(proposal);
+  if (!may_be_random || random.Uniform() >= options_.random_fraction) return Tpe::Suggest(proposal);
   const Cube& cube = record().cube();
   const auto draw = [&](int) {
     return cube.Build(
         [&](size_t dimension) { return cube.FromUniform(dimension, random.Uniform()); });
   };
-  return Untried(record(), draw, [](int, const Config&) {
-    return Rationale{.rule = "random", .text = "drawn at random, as some are beside the model"};
+  return ProposeUntried(record(), draw, [](int, const Config&) {
+    return Rationale{.rule = "random", .text = "drawn at random, as random_fraction asks"};
   });
 }
 
@@ -170,10 +170,10 @@ void Bohb::Adapt(const SweepSpec& spec) {
   options_.min_points = MinPoints(options_, spec);
   Tpe::Adapt(spec, ModelOf(spec));
   for (uint32_t trial = 0; trial < curves_.size(); ++trial) {
-    Stand(trial);  // what became of it outside of the ranges was no news
-    Count(trial);
+    UpdateReached(trial);  // the record does not report changes of trials outside the ranges
+    UpdateCounts(trial);
   }
-  Choose();
+  ChooseFidelity();
   Rebuild();
 }
 
@@ -191,9 +191,9 @@ void Bohb::Load(ArchiveReader& archive) {
     if (!archive.ok()) break;
   }
   if (!archive.ok()) curves_.assign(record().size(), {});
-  reached_.clear();
-  for (uint32_t trial = 0; trial < curves_.size(); ++trial) Count(trial);
-  Choose();
+  reached_counts_.clear();
+  for (uint32_t trial = 0; trial < curves_.size(); ++trial) UpdateCounts(trial);
+  ChooseFidelity();
   Rebuild();
 }
 

@@ -11,26 +11,25 @@
 
 namespace attune::searchers {
 
-// The searcher of BOHB (Falkner et al., ICML 2018): a Parzen estimator of the results at one
-// fidelity, the deepest at which there are enough, and every third trial at random. Made for
-// schedulers that bring many trials to the same steps.
+// The searcher of BOHB (Falkner et al., ICML 2018): a Parzen estimator over the results at one
+// fidelity, and one random proposal in three. The fidelity is the deepest step that enough trials
+// have reached. Made for schedulers that bring many trials to the same steps.
 //
-// A trial's result at a step is its best feasible value up to there. It counts at a fidelity when
-// the trial has come so far and then completed, or was stopped or paused; one that goes on from
-// there keeps the result that it had. Completed trials count at every one, and where enough of them
-// have, the fidelity is the end.
+// The result of a trial at a step is its best feasible value up to this step. A trial reaches a
+// step when it completes, stops or pauses there. If it is resumed, it keeps that result until then.
+// A completed trial has reached every step. If enough trials are complete, the fidelity is the end.
 //
-// In the paper the model knows of no others. Here those that have not come so far rank behind, who
-// came further first: they lost against others at some step. Were they left out, the model would
-// propose more of them for as long as they are stopped early, having learnt nothing from it. The
-// last are trials that failed, or met no constraint.
+// In the paper, the model ignores trials that have not reached the fidelity. Here they rank behind
+// the others, by the step that they reached, because they lost against others at some step. Without
+// them the model would keep proposing configurations that are stopped early. Trials that failed or
+// violated the constraints rank last.
 //
-// The model is that of `tpe`, whose kernels and parallel draws are other than in the paper, with
-// its belief in earlier sweeps.
+// The model is that of Tpe: its kernels and its parallel proposals differ from the paper, and it
+// also uses results of earlier sweeps.
 class Bohb final : public Tpe {
  public:
   struct Options {
-    int64_t min_points = 0;  // 0: two more than there are parameters
+    int64_t min_points = 0;  // trials that must have reached the fidelity; 0: parameters + 2
     int64_t candidates = 64;
     double good_fraction = 0.15;
     double random_fraction = 0.33;
@@ -45,36 +44,41 @@ class Bohb final : public Tpe {
   void Load(ArchiveReader& archive) override;
 
  protected:
-  bool Follow(const Event& event, const std::optional<Record::News>& news) override;
+  bool UpdateRanking(const Event& event, const std::optional<Record::News>& news) override;
   bool IsKnown(uint32_t trial) const override;
   bool Better(uint32_t a, uint32_t b) const override;
   std::optional<double> ValueOf(uint32_t trial) const override;
-  std::string Order() const override;
+  std::string OrderText() const override;
 
  private:
   static constexpr Step kEnd{std::numeric_limits<int64_t>::max()};
 
-  // How a trial's best value fell, and how far it had come when it last stood.
+  // The improvements of a trial's best value, and the step at which it last ended or paused.
   struct Curve {
     std::vector<Step> steps;
     std::vector<double> values;
-    Step reached{0};  // kEnd: it has completed; 0: it has not stood yet
-    Step counted{0};  // in reached_; 0: it lies outside of the space
+    Step reached{0};  // kEnd: completed; 0: it has not ended or paused
+    Step counted{0};  // its key in reached_counts_; 0: not counted
   };
 
-  Step Reached(uint32_t trial) const;  // of its curve
-  // At which it is ranked: the fidelity, or not so far; where there is none, as far as it came.
-  Step Depth(uint32_t trial) const;
-  double Value(uint32_t trial) const;  // its best up to there; infinity where it had none by then
-  // What the record has just taken of a report; whether a result that counts is another one now.
-  bool Take(uint32_t trial, Step step);
-  void Stand(uint32_t trial);  // how far it has come, by what became of it wherever it lies
-  void Count(uint32_t trial);  // the same in `reached_`, where it lies in the space
-  bool Choose();               // the fidelity; whether it is another one now
+  // The step of the trial's curve; 0 without a curve.
+  Step ReachedStep(uint32_t trial) const;
+  // The step at which the trial is ranked: ReachedStep, but at most the fidelity if there is one.
+  Step RankedStep(uint32_t trial) const;
+  // The best value up to RankedStep; infinity if there is none.
+  double RankedValue(uint32_t trial) const;
+  // Adds a report that the record has observed. Returns whether a ranked value changed.
+  bool AddReport(uint32_t trial, Step step);
+  // Sets `reached` from the trial's outcome, also if the trial is outside the space.
+  void UpdateReached(uint32_t trial);
+  // Updates reached_counts_. A trial outside the space is not counted.
+  void UpdateCounts(uint32_t trial);
+  // Chooses the fidelity. Returns whether it changed.
+  bool ChooseFidelity();
 
   Options options_;
   std::vector<Curve> curves_;
-  std::map<Step, int64_t, std::greater<>> reached_;  // how many have come just so far
+  std::map<Step, int64_t, std::greater<>> reached_counts_;  // trials by the step they reached
   Step fidelity_{0};
 };
 

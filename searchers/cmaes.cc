@@ -16,13 +16,13 @@
 namespace attune::searchers {
 namespace {
 
-constexpr int kRedraws = 3;                // of a point outside of the ranges
-constexpr double kMostDeviation = 0.5;     // of a range: more is hardly another distribution
-constexpr double kLeastDeviation = 1e-12;  // less is hardly another value
-constexpr double kLeastChange = 1e-12;     // of the best results, as a part of them
-constexpr double kLeastWarmStep = 0.1;     // of the initial step
-constexpr double kListRate = 0.1;          // per parent that counts
-constexpr int kMostDoublings = 9;
+constexpr int kRedraws = 3;              // draws after one outside the ranges
+constexpr double kDeviationMax = 0.5;    // share of a range; wider ones hardly differ
+constexpr double kDeviationMin = 1e-12;  // share of a range; narrower ones hardly differ
+constexpr double kChangeMin = 1e-12;     // share of the best values by which they must differ
+constexpr double kWarmStepMin = 0.1;     // share of the initial step
+constexpr double kListRate = 0.1;        // learning rate of a list's probabilities, per parent
+constexpr int kDoublingsMax = 9;         // of the population
 
 Cmaes::Options CmaesOptions(const AlgorithmSpec& spec) {
   return {.population = std::get<int64_t>(spec.options.at("population")),
@@ -30,8 +30,8 @@ Cmaes::Options CmaesOptions(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> MakeCmaes(const SweepSpec& spec) {
-  if (auto error = SeveralMetrics(spec, "cmaes")) return *error;
-  if (auto error = WithoutEndInRange(spec, "CMA-ES")) return *error;
+  if (auto error = CheckOneMetric(spec, "cmaes")) return *error;
+  if (auto error = CheckHasEndIfInfinite(spec, "CMA-ES")) return *error;
   return {std::make_unique<Cmaes>(spec)};
 }
 
@@ -41,7 +41,7 @@ bool IsList(const Cube::Dimension& dimension) { return dimension.kind == Cube::K
 
 Cmaes::Cmaes(const SweepSpec& spec)
     : options_(CmaesOptions(spec.searcher)), seed_(spec.seed), record_(spec) {
-  Begin(Point(record_.cube().size(), 0.5), Population(), options_.initial_step);
+  StartRun(Point(record_.cube().size(), 0.5), Population(), options_.initial_step);
 }
 
 size_t Cmaes::Population() const {
@@ -50,50 +50,51 @@ size_t Cmaes::Population() const {
   return static_cast<size_t>(4 + 3 * Log(n));
 }
 
-void Cmaes::Begin(Point at, size_t population, double step) {
+void Cmaes::StartRun(Point mean, size_t population, double step) {
   numeric_.clear();
-  lists_.assign(at.size(), {});
-  Point mean;
-  for (size_t i = 0; i < at.size(); ++i) {
+  lists_.assign(mean.size(), {});
+  Point numeric_mean;
+  for (size_t i = 0; i < mean.size(); ++i) {
     const Cube::Dimension& dimension = record_.cube().dimensions()[i];
     if (IsList(dimension)) {
       lists_[i].assign(static_cast<size_t>(dimension.count),
                        1 / static_cast<double>(dimension.count));
     } else {
       numeric_.push_back(i);
-      mean.push_back(std::isnan(at[i]) ? 0.5 : at[i]);
+      numeric_mean.push_back(std::isnan(mean[i]) ? 0.5 : mean[i]);
     }
   }
-  normal_ = AdaptedNormal(std::move(mean), step, population);
+  normal_ = AdaptedNormal(std::move(numeric_mean), step, population);
   bests_.clear();
-  begun_ = generation_;
+  run_start_ = generation_;
 }
 
-// Where earlier sweeps were good, as wide as they were.
-void Cmaes::BeginWarm() {
+void Cmaes::StartWarmRun() {
   const Prior::Middle middle = Prior(record_).MiddleOf(record_.cube());
-  Begin(middle.mean, Population(), StepOf(middle.deviation));
+  StartRun(middle.mean, Population(), StepOf(middle.deviation));
 }
 
 double Cmaes::StepOf(const Point& deviation) const {
   double squares = 0;
   double count = 0;
-  for (const double each : deviation) {
-    if (std::isnan(each)) continue;
-    squares += each * each;
+  for (const double width : deviation) {
+    if (std::isnan(width)) continue;
+    squares += width * width;
     ++count;
   }
-  const double most = options_.initial_step;
-  return count > 0 ? std::clamp(std::sqrt(squares / count), kLeastWarmStep * most, most) : most;
+  const double step_max = options_.initial_step;
+  if (!(count > 0)) return step_max;
+  return std::clamp(std::sqrt(squares / count), kWarmStepMin * step_max, step_max);
 }
 
-void Cmaes::BeginAgain() {
-  ++runs_;
-  RandomStream random(seed_, TrialNumber(runs_), "cmaes/restart");
-  Point at(record_.cube().size());
-  for (double& coordinate : at) coordinate = random.Uniform();
-  const size_t most = Population() << kMostDoublings;
-  Begin(std::move(at), std::min(2 * normal_.population(), most), options_.initial_step);
+void Cmaes::RestartElsewhere() {
+  ++restarts_;
+  RandomStream random(seed_, TrialNumber(restarts_), "cmaes/restart");
+  Point mean(record_.cube().size());
+  for (double& coordinate : mean) coordinate = random.Uniform();
+  const size_t population_max = Population() << kDoublingsMax;
+  StartRun(std::move(mean), std::min(2 * normal_.population(), population_max),
+           options_.initial_step);
 }
 
 Point Cmaes::Sample(RandomStream& random) const {
@@ -107,7 +108,8 @@ Point Cmaes::Sample(RandomStream& random) const {
     for (size_t i = 0; i < at.size(); ++i) {
       double& coordinate = point[numeric_[i]];
       coordinate = at[i];
-      if (dimensions[numeric_[i]].kind != Cube::Kind::kRange) continue;  // ends are cells like any
+      // For steps, a point beyond the end belongs to the last cell.
+      if (dimensions[numeric_[i]].kind != Cube::Kind::kRange) continue;
       inside = inside && coordinate >= 0 && coordinate <= 1;
       coordinate = std::clamp(coordinate, 0.0, 1.0);
     }
@@ -124,8 +126,8 @@ Point Cmaes::Sample(RandomStream& random) const {
 }
 
 Rationale Cmaes::Explain() const {
-  std::string text = "draw of generation " + std::to_string(generation_ - begun_ + 1);
-  if (runs_ > 0) text += " of run " + std::to_string(runs_ + 1);
+  std::string text = "draw of generation " + std::to_string(generation_ - run_start_ + 1);
+  if (restarts_ > 0) text += " of run " + std::to_string(restarts_ + 1);
   return {.rule = "adapted_normal",
           .text = text + ", of " + std::to_string(normal_.population()) + ": step size " +
                   FormatShort(normal_.step())};
@@ -144,9 +146,9 @@ Suggestion Cmaes::Draw(ProposalNumber proposal, Point& drawn) const {
     return last = cube.Build([&](size_t dimension) { return drawn[dimension]; });
   };
   Suggestion suggestion =
-      Untried(record_, propose, [this](int, const Config&) { return Explain(); });
+      ProposeUntried(record_, propose, [this](int, const Config&) { return Explain(); });
   const auto* proposed = std::get_if<Proposed>(&suggestion);
-  if (proposed == nullptr || proposed->config != last) drawn.clear();  // the first that was left
+  if (proposed == nullptr || proposed->config != last) drawn.clear();  // no draw was untried
   return suggestion;
 }
 
@@ -156,8 +158,8 @@ Suggestion Cmaes::Suggest(ProposalNumber proposal) const {
 }
 
 void Cmaes::Observe(const Event& event) {
-  // What was drawn stands in no event. Its proposal is the event before this one, so that it is
-  // drawn again here, the same; where it is another after all, the trial is as good as another's.
+  // Events do not contain the drawn point. Nothing was observed since the proposal, so the same
+  // point is drawn again. If the configuration differs nevertheless, the trial counts as injected.
   Point drawn;
   const auto* created = std::get_if<TrialCreated>(&event.fact);
   if (created != nullptr && created->proposal) {
@@ -167,10 +169,10 @@ void Cmaes::Observe(const Event& event) {
   }
   const auto news = record_.Observe(event);
   if (!news) return;
-  if (news->what == Record::What::kPrior) return BeginWarm();
+  if (news->change == Record::Change::kPrior) return StartWarmRun();
   const uint32_t trial = news->trial;
   std::erase(finished_, trial);
-  if (news->what != Record::What::kStanding) {
+  if (news->change != Record::Change::kStandingChanged) {
     drawn_.erase(trial);
     if (!drawn.empty()) drawn_[trial] = {std::move(drawn), generation_};
     return;
@@ -178,7 +180,7 @@ void Cmaes::Observe(const Event& event) {
   const Standing standing = record_.trial(trial).standing;
   if (standing == Standing::kRunning) return;
   const auto known = drawn_.find(trial);
-  const bool of_old_run = known != drawn_.end() && known->second.generation < begun_;
+  const bool of_old_run = known != drawn_.end() && known->second.generation < run_start_;
   if (standing == Standing::kNone || of_old_run) {
     drawn_.erase(trial);
     return;
@@ -196,12 +198,13 @@ void Cmaes::Learn() {
     std::vector<AdaptedNormal::Sample> samples;
     for (const uint32_t trial : best_first) {
       const auto known = drawn_.find(trial);
-      const bool own = known != drawn_.end();
+      const bool is_drawn = known != drawn_.end();
       AdaptedNormal::Sample& sample = samples.emplace_back();
-      sample.injected = !own || known->second.generation != generation_;
+      sample.injected = !is_drawn || known->second.generation != generation_;
       for (size_t i = 0; i < numeric_.size(); ++i) {
-        const double at = own ? known->second.point[numeric_[i]] : record_.At(trial, numeric_[i]);
-        sample.at.push_back(std::isnan(at) ? normal_.mean()[i] : at);
+        const double coordinate =
+            is_drawn ? known->second.point[numeric_[i]] : record_.At(trial, numeric_[i]);
+        sample.point.push_back(std::isnan(coordinate) ? normal_.mean()[i] : coordinate);
       }
     }
     const AdaptedNormal before = normal_;
@@ -209,14 +212,14 @@ void Cmaes::Learn() {
     for (size_t i = 0; learned && i < numeric_.size(); ++i) {
       const auto absent = std::ranges::count_if(
           best_first, [&](uint32_t trial) { return std::isnan(record_.At(trial, numeric_[i])); });
-      if (2 * absent > std::ssize(best_first)) normal_.Keep(i, before);
+      if (2 * absent > std::ssize(best_first)) normal_.RestoreDimension(i, before);
     }
     LearnLists(best_first);
   }
   for (const uint32_t trial : best_first) drawn_.erase(trial);
   ++generation_;
-  if (!learned || Stands(best_first)) return BeginAgain();
-  normal_.LimitDeviation(kMostDeviation);
+  if (!learned || HasStalled(best_first)) return RestartElsewhere();
+  normal_.LimitDeviation(kDeviationMax);
   const double margin =
       1 / (static_cast<double>(numeric_.size()) * static_cast<double>(normal_.population()));
   for (size_t i = 0; i < numeric_.size(); ++i) {
@@ -234,29 +237,28 @@ void Cmaes::LearnLists(const std::vector<uint32_t>& best_first) {
   for (size_t i = 0; i < lists_.size(); ++i) {
     std::vector<double>& chances = lists_[i];
     if (chances.size() < 2) continue;
-    std::vector<double> seen(chances.size(), 0);
+    std::vector<double> weights(chances.size(), 0);
     double total = 0;
     for (size_t rank = 0; rank < parents; ++rank) {
       const double place = record_.At(best_first[rank], i);
       if (std::isnan(place)) continue;
       const double weight =
           Log(static_cast<double>(best_first.size() + 1) / 2) - Log(static_cast<double>(rank + 1));
-      seen[static_cast<size_t>(place)] += weight;
+      weights[static_cast<size_t>(place)] += weight;
       total += weight;
     }
     if (!(total > 0)) continue;
-    // The margin is shared by all values, so that the chances keep adding up to 1.
-    const double least = margin / static_cast<double>(chances.size());
+    const double chance_min = margin / static_cast<double>(chances.size());
     double sum = 0;
     for (size_t k = 0; k < chances.size(); ++k) {
-      chances[k] = std::max(least, chances[k] + rate * (seen[k] / total - chances[k]));
+      chances[k] = std::max(chance_min, chances[k] + rate * (weights[k] / total - chances[k]));
       sum += chances[k];
     }
     for (double& chance : chances) chance /= sum;
   }
 }
 
-bool Cmaes::Stands(const std::vector<uint32_t>& best_first) {
+bool Cmaes::HasStalled(const std::vector<uint32_t>& best_first) {
   const auto value = [&](uint32_t trial) {
     const Trial& known = record_.trial(trial);
     return known.standing <= Standing::kCut ? known.value : kInfinity;
@@ -267,7 +269,7 @@ bool Cmaes::Stands(const std::vector<uint32_t>& best_first) {
   if (bests_.size() > kept) bests_.erase(bests_.begin());
   double widest = numeric_.empty() ? kInfinity : 0;
   for (size_t i = 0; i < numeric_.size(); ++i) widest = std::max(widest, normal_.Deviation(i));
-  if (widest < kLeastDeviation) return true;
+  if (widest < kDeviationMin) return true;
   if (bests_.size() < kept) return false;
   double low = *std::ranges::min_element(bests_);
   double high = *std::ranges::max_element(bests_);
@@ -277,7 +279,7 @@ bool Cmaes::Stands(const std::vector<uint32_t>& best_first) {
   }
   if (low == high) return true;
   return std::isfinite(high - low) &&
-         high - low <= kLeastChange * std::max(std::abs(low), std::abs(high));
+         high - low <= kChangeMin * std::max(std::abs(low), std::abs(high));
 }
 
 void Cmaes::Adapt(const SweepSpec& spec) {
@@ -286,34 +288,34 @@ void Cmaes::Adapt(const SweepSpec& spec) {
   options_ = options;
   record_.Adapt(spec);
   if (same) return;
-  Point at(record_.cube().size(), 0.5);
+  Point mean(record_.cube().size(), 0.5);
   std::optional<uint32_t> best;
   for (uint32_t trial = 0; trial < record_.size(); ++trial) {
     if (record_.trial(trial).standing > Standing::kCut) continue;
     if (!best || record_.Better(trial, *best)) best = trial;
   }
-  for (size_t i = 0; best && i < at.size(); ++i) at[i] = record_.At(*best, i);
+  for (size_t i = 0; best && i < mean.size(); ++i) mean[i] = record_.At(*best, i);
   ++generation_;
   finished_.clear();
   drawn_.clear();
-  if (!best && !record_.prior().empty()) return BeginWarm();
-  Begin(std::move(at), Population(), options_.initial_step);
+  if (!best && !record_.prior().empty()) return StartWarmRun();
+  StartRun(std::move(mean), Population(), options_.initial_step);
 }
 
 void Cmaes::Save(ArchiveWriter& archive) const {
   record_.Save(archive);
-  archive(normal_, lists_, generation_, begun_, runs_, bests_, finished_, drawn_);
+  archive(normal_, lists_, generation_, run_start_, restarts_, bests_, finished_, drawn_);
 }
 
 void Cmaes::Load(ArchiveReader& archive) {
   record_.Load(archive);
   const auto lists = lists_;
-  archive(normal_, lists_, generation_, begun_, runs_, bests_, finished_, drawn_);
-  bool sound = archive.ok() && normal_.size() == numeric_.size() && lists_.size() == lists.size();
-  for (size_t i = 0; sound && i < lists.size(); ++i) sound = lists_[i].size() == lists[i].size();
-  for (const uint32_t trial : finished_) sound = sound && trial < record_.size();
-  for (const auto& [trial, drawn] : drawn_) sound = sound && drawn.point.size() == lists.size();
-  if (!sound) archive.Fail();
+  archive(normal_, lists_, generation_, run_start_, restarts_, bests_, finished_, drawn_);
+  bool valid = archive.ok() && normal_.size() == numeric_.size() && lists_.size() == lists.size();
+  for (size_t i = 0; valid && i < lists.size(); ++i) valid = lists_[i].size() == lists[i].size();
+  for (const uint32_t trial : finished_) valid = valid && trial < record_.size();
+  for (const auto& [trial, drawn] : drawn_) valid = valid && drawn.point.size() == lists.size();
+  if (!valid) archive.Fail();
 }
 
 Entry<Searcher> CmaesEntry() {

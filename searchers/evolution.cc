@@ -20,7 +20,7 @@ int64_t TournamentOf(const SweepSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> MakeEvolution(const SweepSpec& spec) {
-  if (auto error = WithoutEndInRange(spec, "evolution")) return *error;
+  if (auto error = CheckHasEndIfInfinite(spec, "evolution")) return *error;
   return {std::make_unique<Evolution>(spec)};
 }
 
@@ -35,7 +35,7 @@ Suggestion Evolution::Suggest(ProposalNumber proposal) const {
   uint32_t parent = 0;
   const auto breed = [&](RandomStream& random) { return Child(parent = Parent(random), random); };
   const auto explain = [&](const Config& child) {
-    const std::string changes = Changes(population_.record(), parent, child);
+    const std::string changes = DescribeChanges(population_.record(), parent, child);
     return Rationale{.rule = "mutation",
                      .from = {TrialNumber(parent)},
                      .results = std::ssize(population_.trials()),
@@ -67,7 +67,7 @@ Config Evolution::Child(uint32_t parent, RandomStream& random) const {
     const double coordinate = record.At(parent, dimension);
     if (std::isnan(coordinate)) return cube.FromUniform(dimension, random.Uniform());
     if (dimension != mutated) return coordinate;
-    return Mutated(cube, dimension, coordinate, kMutationIndex, random);
+    return Mutate(cube, dimension, coordinate, kMutationIndex, random);
   });
 }
 

@@ -22,26 +22,26 @@
 namespace attune::searchers {
 namespace {
 
-constexpr size_t kRoughlyFitted = 48;  // trials of a first fit, from several beginnings
-constexpr size_t kFitted = 100;        // of a second one, that goes on from there
-constexpr int kRoughEvaluations = 20;  // of a descent
-constexpr int kRefitEvaluations = 10;
+constexpr size_t kRoughFitTrials = 48;  // trials of the first fit, which has several starts
+constexpr size_t kFitTrials = 100;      // trials of the second fit, which starts at the first's end
+constexpr int kRoughEvaluations = 20;   // evaluations per start of the first fit
+constexpr int kRefitEvaluations = 10;   // evaluations of the second fit
 constexpr size_t kMostPending = 100;
-constexpr size_t kGuesses = 8;     // of what pending trials come to
-constexpr size_t kGood = 5;        // trials near which candidates are drawn
-constexpr size_t kNeighbours = 5;  // of a trial that failed
-constexpr double kBelief = 2;      // exponent of the earlier sweeps' density, times results
+constexpr size_t kGuesses = 8;     // sampled outcomes of each pending trial
+constexpr size_t kGood = 5;        // best trials near which candidates are drawn
+constexpr size_t kNeighbours = 5;  // trials with which a failed one is compared
+constexpr double kBelief = 2;      // weight of the earlier sweeps' density, divided by the results
 
 Gp::Options GpOptions(const AlgorithmSpec& spec) {
   return {.startup_trials = std::get<int64_t>(spec.options.at("startup_trials"))};
 }
 
 Result<std::unique_ptr<Searcher>> MakeGp(const SweepSpec& spec) {
-  if (auto error = WithoutEndInRange(spec, "gp")) return *error;
+  if (auto error = CheckHasEndIfInfinite(spec, "gp")) return *error;
   return {std::make_unique<Gp>(spec)};
 }
 
-// As many, from the best to the worst.
+// `count` trials, at even distances in the ranking.
 std::vector<uint32_t> SpreadByRank(const std::vector<uint32_t>& best_first, size_t count) {
   if (best_first.size() <= count) return best_first;
   std::vector<uint32_t> chosen;
@@ -49,7 +49,7 @@ std::vector<uint32_t> SpreadByRank(const std::vector<uint32_t>& best_first, size
   return chosen;
 }
 
-// The best ones, and of the others those of the highest numbers: half and half.
+// `count` trials: one half are the best, the other half the newest of the rest.
 std::vector<uint32_t> BestAndNewest(const std::vector<uint32_t>& best_first, size_t count) {
   if (best_first.size() <= count) return best_first;
   const auto middle = best_first.begin() + static_cast<ptrdiff_t>(count / 2);
@@ -72,7 +72,7 @@ Gp::Gp(const SweepSpec& spec)
 
 void Gp::Observe(const Event& event) {
   const auto news = record_.Observe(event);
-  if (news && news->what == Record::What::kPrior) prior_ = Prior(record_);
+  if (news && news->change == Record::Change::kPrior) prior_ = Prior(record_);
 }
 
 void Gp::Load(ArchiveReader& archive) {
@@ -98,7 +98,7 @@ Point Gp::PointOf(uint32_t trial) const {
   return point;
 }
 
-std::vector<uint32_t> Gp::Known() const {
+std::vector<uint32_t> Gp::EndedTrials() const {
   std::vector<uint32_t> known;
   for (uint32_t trial = 0; trial < record_.size(); ++trial) {
     if (record_.trial(trial).standing < Standing::kRunning) known.push_back(trial);
@@ -108,7 +108,7 @@ std::vector<uint32_t> Gp::Known() const {
   return BestOf(record_, known, known.size(), FrontOrder::kHypervolume);
 }
 
-std::vector<uint32_t> Gp::Pending() const {
+std::vector<uint32_t> Gp::RunningTrials() const {
   std::vector<uint32_t> pending;
   for (uint32_t trial = record_.size(); trial-- > 0 && pending.size() < kMostPending;) {
     if (record_.trial(trial).standing == Standing::kRunning) pending.push_back(trial);
@@ -116,27 +116,27 @@ std::vector<uint32_t> Gp::Pending() const {
   return pending;
 }
 
-// Where a trial fails for what it is, those that are tried around it fail too. Listed values have
-// no surroundings: one with which no trial has come to anything is to blame.
+// If a configuration is the cause of a failure, most of its neighbours fail too. A listed value has
+// no neighbours: it is the cause if every trial with this value failed.
 std::vector<uint32_t> Gp::FailedByChance(const std::vector<uint32_t>& best_first) const {
   const auto failed = [this](uint32_t trial) {
     return record_.trial(trial).standing == Standing::kFailed;
   };
-  const auto to_blame = [&](uint32_t trial, size_t dimension) {
+  const auto is_cause = [&](uint32_t trial, size_t dimension) {
     if (record_.cube().dimensions()[dimension].kind != Cube::Kind::kChoice) return false;
-    if (std::isnan(record_.At(trial, dimension))) return false;  // it has none
+    if (std::isnan(record_.At(trial, dimension))) return false;
     return std::ranges::all_of(best_first, [&](uint32_t other) {
       return failed(other) || record_.At(other, dimension) != record_.At(trial, dimension);
     });
   };
   std::vector<uint32_t> by_chance;
-  // The failed ones are the last, the newest of them behind the others.
+  // Failed trials are at the end, in the order of their numbers.
   const auto first = best_first.end() - std::min(std::ranges::count_if(best_first, failed),
                                                  ptrdiff_t{kMostObservations});
   for (auto trial = first; trial != best_first.end(); ++trial) {
-    bool blamed = false;
-    for (size_t k = 0; k < record_.cube().size(); ++k) blamed = blamed || to_blame(*trial, k);
-    if (blamed) continue;
+    bool has_cause = false;
+    for (size_t k = 0; k < record_.cube().size(); ++k) has_cause = has_cause || is_cause(*trial, k);
+    if (has_cause) continue;
     std::vector<uint32_t> near = NearestOf(record_, best_first, PointOf(*trial), kNeighbours + 1);
     if (std::erase(near, *trial) == 0) near.pop_back();
     if (std::ranges::count_if(near, failed) * 2 < std::ssize(near)) by_chance.push_back(*trial);
@@ -144,8 +144,8 @@ std::vector<uint32_t> Gp::FailedByChance(const std::vector<uint32_t>& best_first
   return by_chance;
 }
 
-Process Gp::ModelOf(size_t objective, const std::vector<uint32_t>& best_first,
-                    const std::vector<uint32_t>& pending, RandomStream& random) const {
+Process Gp::MakeProcess(size_t objective, const std::vector<uint32_t>& best_first,
+                        const std::vector<uint32_t>& pending, RandomStream& random) const {
   const Cube& cube = record_.cube();
   const auto rows = [&](const std::vector<uint32_t>& trials) {
     Eigen::MatrixXd points(std::ssize(trials), static_cast<Eigen::Index>(cube.size()));
@@ -154,39 +154,39 @@ Process Gp::ModelOf(size_t objective, const std::vector<uint32_t>& best_first,
     }
     return points;
   };
-  const auto fit = [&](const std::vector<uint32_t>& trials, const std::vector<Fitted>& beginnings,
-                       int evaluations) {
-    return Fit(cube, rows(trials), Outcomes(record_, trials, objective), beginnings, evaluations);
+  const auto fit = [&](const std::vector<uint32_t>& trials,
+                       const std::vector<FittedParameters>& starts, int evaluations) {
+    return FitParameters(cube, rows(trials), Outcomes(record_, trials, objective), starts,
+                         evaluations);
   };
-  Fitted fitted =
-      fit(SpreadByRank(best_first, kRoughlyFitted), Beginnings(cube), kRoughEvaluations);
-  if (best_first.size() > kRoughlyFitted) {
-    fitted = fit(BestAndNewest(best_first, kFitted), {fitted}, kRefitEvaluations);
+  FittedParameters fitted =
+      fit(SpreadByRank(best_first, kRoughFitTrials), StartingParameters(cube), kRoughEvaluations);
+  if (best_first.size() > kRoughFitTrials) {
+    fitted = fit(BestAndNewest(best_first, kFitTrials), {fitted}, kRefitEvaluations);
   }
-  const std::vector<uint32_t> seen = BestAndNewest(best_first, kMostObservations);
+  const std::vector<uint32_t> observed = BestAndNewest(best_first, kMostObservations);
   Eigen::MatrixXd draws(std::ssize(pending), pending.empty() ? 1 : kGuesses);
   for (double& draw : draws.reshaped()) draw = StandardNormal(random);
-  return Process(cube, fitted, rows(seen), Outcomes(record_, seen, objective), rows(pending),
-                 draws);
+  return Process(cube, fitted, rows(observed), Outcomes(record_, observed, objective),
+                 rows(pending), draws);
 }
 
-std::unique_ptr<Acquisition> Gp::Model(const std::vector<uint32_t>& best_first,
-                                       const std::vector<uint32_t>& pending,
-                                       ProposalNumber proposal) const {
+std::unique_ptr<Acquisition> Gp::MakeAcquisition(const std::vector<uint32_t>& best_first,
+                                                 const std::vector<uint32_t>& pending,
+                                                 ProposalNumber proposal) const {
   RandomStream random(seed_, proposal, "gp/guesses");
   if (record_.objectives() == 1)
-    return std::make_unique<Process>(ModelOf(0, best_first, pending, random));
+    return std::make_unique<Process>(MakeProcess(0, best_first, pending, random));
   std::vector<Process> objectives;
   for (size_t k = 0; k < record_.objectives(); ++k) {
-    objectives.push_back(ModelOf(k, best_first, pending, random));
+    objectives.push_back(MakeProcess(k, best_first, pending, random));
   }
   return std::make_unique<HypervolumeImprovement>(std::move(objectives));
 }
 
-// REQUIRES: as many have ended as begin.
-Box Gp::Trusted(uint32_t best, const Acquisition& acquisition) const {
+Box Gp::SearchRegion(uint32_t best, const Acquisition& acquisition) const {
   const size_t n = record_.cube().size();
-  if (n <= kTrustedWhole || record_.objectives() > 1) return {Point(n, 0.0), Point(n, 1.0)};
+  if (n <= kGlobalDimensionsMax || record_.objectives() > 1) return {Point(n, 0.0), Point(n, 1.0)};
   std::vector<double> losses;
   for (uint32_t trial = 0; trial < record_.size(); ++trial) {
     const Trial& known = record_.trial(trial);
@@ -200,43 +200,45 @@ Box Gp::Trusted(uint32_t best, const Acquisition& acquisition) const {
   return TrustRegion(PointOf(best), lengthscales, TrustRegionSide(losses, n));
 }
 
-std::optional<Promising> Gp::Think(std::vector<uint32_t> best_first,
-                                   ProposalNumber proposal) const {
+std::optional<ScoredPoint> Gp::MostPromisingPoint(std::vector<uint32_t> best_first,
+                                                  ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
-  // A model that is pinned to a place that was tried goes on to the next best one. Failures and
-  // early ends say too little of their places: with them it would stay near a wrong one for long.
-  const bool goes_on = std::ranges::none_of(best_first, [this](uint32_t trial) {
+  // If the best point was tried already, the next best one is proposed. This is not done after
+  // failures and early ends: they say too little about their points, and the search would stay near
+  // a bad point for long.
+  const bool skips_tried = std::ranges::none_of(best_first, [this](uint32_t trial) {
     const Standing standing = record_.trial(trial).standing;
     return standing == Standing::kCut || standing == Standing::kFailed;
   });
-  std::vector<uint32_t> pending = Pending();
+  std::vector<uint32_t> pending = RunningTrials();
   for (const uint32_t trial : FailedByChance(best_first)) {
     std::erase(best_first, trial);
     if (pending.size() < kMostPending) pending.push_back(trial);
   }
-  const std::unique_ptr<Acquisition> model = Model(best_first, pending, proposal);
+  const std::unique_ptr<Acquisition> model = MakeAcquisition(best_first, pending, proposal);
   std::vector<Point> good;
   for (size_t i = 0; i < std::min(best_first.size(), kGood); ++i) {
     good.push_back(PointOf(best_first[i]));
   }
   RandomStream random(seed_, proposal, "gp/suggest");
   const auto is_new = [&](const Point& point) {
-    return cube.Finite() ? !record_.Tried(point) : !goes_on || !HasTrialAt(record_, point, 0);
+    return cube.IsFinite() ? !record_.Tried(point) : !skips_tried || !HasTrialAt(record_, point, 0);
   };
   const Belief belief{prior_.empty() ? nullptr : &prior_,
                       kBelief / static_cast<double>(best_first.size())};
-  return MostPromising(cube, *model, belief, Trusted(best_first[0], *model), good, is_new, random);
+  return MaximiseAcquisition(cube, *model, belief, SearchRegion(best_first[0], *model), good,
+                             is_new, random);
 }
 
 Suggestion Gp::Suggest(ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
-  const std::vector<uint32_t> known = Known();
+  const std::vector<uint32_t> known = EndedTrials();
   const bool starts = known.size() < StartupTrials() || cube.size() == 0;
-  std::optional<Promising> found;
+  std::optional<ScoredPoint> found;
   const bool repeats = proposal.value < prior_.best().size();
   const bool believes = starts && !prior_.empty();
-  if (!starts && !repeats) found = Think(known, proposal);
-  if (found && HasTrialAt(record_, found->point, 0)) found.reset();  // the model is pinned to it
+  if (!starts && !repeats) found = MostPromisingPoint(known, proposal);
+  if (found && HasTrialAt(record_, found->point, 0)) found.reset();
   RandomStream random(seed_, proposal, "gp/random");
   const auto propose = [&](int attempt) {
     if (attempt == 0 && repeats) return prior_.best()[proposal.value].config;
@@ -248,15 +250,15 @@ Suggestion Gp::Suggest(ProposalNumber proposal) const {
       return cube.FromUniform(k, u);
     });
   };
-  return Untried(record_, propose, [&](int attempt, const Config& config) {
+  return ProposeUntried(record_, propose, [&](int attempt, const Config& config) {
     if (attempt == 0 && repeats) return prior_.ExplainBest(proposal);
     if (believes) return prior_.ExplainDraw();
     if (attempt == 0 && found) return Explain(known, config, found->log_improvement);
     if (starts) {
-      return StartPoint(proposal, attempt,
-                        "until " + std::to_string(StartupTrials()) + " trials have ended");
+      return ExplainStartPoint(proposal, attempt,
+                               "until " + std::to_string(StartupTrials()) + " trials have ended");
     }
-    return Rationale{.rule = "random", .text = "drawn at random: the model's place was tried"};
+    return Rationale{.rule = "random", .text = "drawn at random: the point of the model was tried"};
   });
 }
 
@@ -266,13 +268,13 @@ Rationale Gp::Explain(const std::vector<uint32_t>& best_first, const Config& con
       best_first.begin(),
       best_first.begin() + static_cast<ptrdiff_t>(std::min(best_first.size(), kGood)));
   const uint32_t near = Nearest(record_, good, record_.cube().Place(config).value());
-  const std::string changes = Changes(record_, near, config);
-  const auto seen = static_cast<int64_t>(std::min(best_first.size(), kMostObservations));
+  const std::string changes = DescribeChanges(record_, near, config);
+  const auto observed = static_cast<int64_t>(std::min(best_first.size(), kMostObservations));
   return {.rule = "expected_improvement",
           .from = {TrialNumber(near)},
-          .results = seen,
+          .results = observed,
           .score = log_improvement,
-          .text = "model of " + std::to_string(seen) + " results: near trial " +
+          .text = "model of " + std::to_string(observed) + " results: near trial " +
                   std::to_string(near) + (changes.empty() ? "" : ", " + changes) +
                   "; log expected " +
                   (record_.objectives() > 1 ? "hypervolume improvement " : "improvement ") +

@@ -17,39 +17,40 @@ namespace attune::searchers {
 struct Box;
 class Acquisition;
 class Process;
-struct Promising;
+struct ScoredPoint;
 
 // Bayesian optimisation with a Gaussian process (Jones, Schonlau and Welch, "Efficient Global
-// Optimization of Expensive Black-Box Functions", Journal of Global Optimization 13, 1998): a model
-// of the loss that says everywhere what it expects and how sure it is; proposed is where the best
-// loss is expected to be improved the most.
+// Optimization of Expensive Black-Box Functions", Journal of Global Optimization 13, 1998). The
+// model predicts a mean and a variance of the loss at each point. A proposal is the point with the
+// largest expected improvement over the best loss.
 //
 // - The model and its prior: searchers/gaussian/covariance.h, process.h. Its hyperparameters are
-//   fitted anew for each proposal, from the outcomes alone, so that it matters neither how often it
-//   was asked nor what it proposed before.
-// - What trials become as numbers: searchers/gaussian/outcomes.h. Trials that ended in any way
-//   teach, completed ones by their loss, the others by their rank; but of a trial that failed where
-//   most of its neighbours did not, nothing is known (a host broke, say), as if it still ran.
-// - Of trials that still run some guesses are drawn; the improvement is the mean over these, so
-//   that parallel proposals go apart.
-// - Of several metrics each has a model of its own, and what is expected to improve is the
-//   hypervolume of their front (searchers/gaussian/hypervolume.h).
-// - With more than kTrustedWhole parameters it is sought near the best trial, nearer while nothing
-//   improves (searchers/gaussian/trust_region.h); of several metrics everywhere, since a front need
-//   not lie in one place.
+//   fitted again for each proposal, and depend only on the outcomes, not on earlier proposals.
+// - The outcomes: searchers/gaussian/outcomes.h. All trials that have ended count: completed ones
+// by
+//   their loss, the others by their rank. A failure among neighbours that did not fail is taken for
+//   chance, such as a broken host. The trial then counts as pending.
+// - For pending trials, several outcomes are sampled. The improvement is the mean over the samples,
+//   which keeps parallel proposals apart.
+// - With several metrics, each has a model, and the expected improvement is that of the hypervolume
+//   of the front (searchers/gaussian/hypervolume.h).
+// - With more than kGlobalDimensionsMax parameters, only a region around the best trial is
+// searched.
+//   It shrinks while nothing improves (searchers/gaussian/trust_region.h). With several metrics the
+//   whole space is searched, because a front may lie in several regions.
 // - The first trials are points of a Sobol sequence.
-// - In a finite space nothing is proposed twice, and it is exhausted when all has been proposed.
+// - In a finite space nothing is proposed twice, and the search ends when everything was proposed.
 //
-// A suggestion costs n³/3 operations a metric for the n trials that it looks at, kMostObservations
-// at most: the best half of them and the newest others. With several metrics the best are those of
-// the first fronts (searchers/model/fronts.h).
+// A suggestion costs n³/3 operations per metric. The n trials of the model are at most
+// kMostObservations: the best ones make up half, and the newest of the others the rest. With
+// several metrics, the best are those on the first fronts (searchers/model/fronts.h).
 class Gp final : public Searcher {
  public:
   struct Options {
-    int64_t startup_trials = 0;  // 0: 4 + parameters, 20 at most
+    int64_t startup_trials = 0;  // 0: 4 + parameters, at most 20
   };
   static constexpr size_t kMostObservations = 500;
-  static constexpr size_t kTrustedWhole = 10;  // parameters
+  static constexpr size_t kGlobalDimensionsMax = 10;
 
   // REQUIRES: options within the bounds of GpEntry().
   explicit Gp(const SweepSpec& spec);
@@ -63,18 +64,21 @@ class Gp final : public Searcher {
 
  private:
   size_t StartupTrials() const;
-  std::vector<uint32_t> Known() const;    // that have ended, the best first
-  std::vector<uint32_t> Pending() const;  // that run, the newest ones
+  std::vector<uint32_t> EndedTrials() const;    // the best first
+  std::vector<uint32_t> RunningTrials() const;  // the newest first, at most kMostPending
+  // The failed trials whose failure is taken for chance.
   std::vector<uint32_t> FailedByChance(const std::vector<uint32_t>& best_first) const;
   Point PointOf(uint32_t trial) const;
-  std::unique_ptr<Acquisition> Model(const std::vector<uint32_t>& best_first,
-                                     const std::vector<uint32_t>& pending,
-                                     ProposalNumber proposal) const;
-  Process ModelOf(size_t objective, const std::vector<uint32_t>& best_first,
-                  const std::vector<uint32_t>& pending, RandomStream& random) const;
-  Box Trusted(uint32_t best, const Acquisition& acquisition) const;
-  // Nullopt where all that it comes upon has been tried.
-  std::optional<Promising> Think(std::vector<uint32_t> best_first, ProposalNumber proposal) const;
+  std::unique_ptr<Acquisition> MakeAcquisition(const std::vector<uint32_t>& best_first,
+                                               const std::vector<uint32_t>& pending,
+                                               ProposalNumber proposal) const;
+  Process MakeProcess(size_t objective, const std::vector<uint32_t>& best_first,
+                      const std::vector<uint32_t>& pending, RandomStream& random) const;
+  // REQUIRES: at least StartupTrials() trials have ended.
+  Box SearchRegion(uint32_t best, const Acquisition& acquisition) const;
+  // Nullopt if all candidates have been tried.
+  std::optional<ScoredPoint> MostPromisingPoint(std::vector<uint32_t> best_first,
+                                                ProposalNumber proposal) const;
   Rationale Explain(const std::vector<uint32_t>& best_first, const Config& config,
                     double log_improvement) const;
 

@@ -15,7 +15,7 @@ constexpr std::string_view kName = "grid";
 constexpr int64_t kInactive = -1;
 
 Result<std::unique_ptr<Searcher>> MakeGrid(const SweepSpec& spec) {
-  if (auto error = WithPrior(spec, "grid")) return *error;
+  if (auto error = CheckNoWarmStart(spec, "grid")) return *error;
   const Result<int64_t> count = Grid::Count(spec.space);
   if (!count.ok()) return count.error();
   return {std::make_unique<Grid>(spec.space, *count)};
@@ -41,7 +41,7 @@ Result<int64_t> Grid::Count(const SearchSpace& space) {
                                                 std::to_string(most) +
                                                 " configurations; raise steps, list fewer values, "
                                                 "or use searcher: {name: random}"};
-  // Parameters that always exist have all their values, whatever the others are.
+  // A lower bound: the product over the parameters that always exist.
   int64_t least = 1;
   for (const Parameter& parameter : space.parameters()) {
     if (!parameter.when.empty()) continue;
@@ -68,18 +68,18 @@ Grid::Grid(SearchSpace space, int64_t count)
     for (const Condition& condition : parameter.when)
       is_parent_[*space_.PlaceOf(condition.parent)] = true;
   }
-  Reset(0);
+  ResetLoops(0);
 }
 
 Suggestion Grid::Suggest(ProposalNumber) const {
   if (exhausted_) return Exhausted{"every configuration of the grid has been proposed"};
   return Proposed{
-      Here(),
+      CurrentConfig(),
       {.rule = "grid",
        .text = "configuration " + std::to_string(place_ + 1) + " of " + std::to_string(count_)}};
 }
 
-Config Grid::Here() const {
+Config Grid::CurrentConfig() const {
   Config config;
   for (size_t i = 0; i < turns_.size(); ++i) {
     if (turns_[i] == kInactive) continue;
@@ -98,7 +98,7 @@ void Grid::Observe(const Event& event) {
 
 void Grid::Adapt(const SweepSpec& spec) {
   if (spec.space.parameters() == space_.parameters()) return;
-  std::vector<Past> earlier = std::move(earlier_);
+  std::vector<EarlierGrid> earlier = std::move(earlier_);
   earlier.push_back({std::move(space_), std::move(turns_), exhausted_});
   *this = Grid(spec.space);
   earlier_ = std::move(earlier);
@@ -107,14 +107,15 @@ void Grid::Adapt(const SweepSpec& spec) {
 
 void Grid::SkipProposed() {
   const auto proposed = [this] {
-    const Config here = Here();
-    return std::ranges::any_of(earlier_, [&](const Past& past) { return Holds(past, here); });
+    const Config here = CurrentConfig();
+    return std::ranges::any_of(earlier_,
+                               [&](const EarlierGrid& past) { return HasProposed(past, here); });
   };
   if (earlier_.empty()) return;
   while (!exhausted_ && proposed()) exhausted_ = !Advance();
 }
 
-bool Grid::Holds(const Past& past, const Config& config) {
+bool Grid::HasProposed(const EarlierGrid& past, const Config& config) {
   std::vector<int64_t> turns;
   size_t present = 0;
   for (const size_t place : past.space.order()) {
@@ -135,14 +136,14 @@ bool Grid::Holds(const Past& past, const Config& config) {
 
 void Grid::Save(ArchiveWriter& archive) const {
   archive(turns_, place_, exhausted_, earlier_.size());
-  for (const Past& past : earlier_) archive(past.space, past.turns, past.exhausted);
+  for (const EarlierGrid& past : earlier_) archive(past.space, past.turns, past.exhausted);
 }
 
 void Grid::Load(ArchiveReader& archive) {
   size_t earlier = 0;
   archive(turns_, place_, exhausted_, earlier);
   for (earlier_.clear(); archive.ok() && earlier > 0; --earlier) {
-    Past& past = earlier_.emplace_back();
+    EarlierGrid& past = earlier_.emplace_back();
     archive(past.space, past.turns, past.exhausted);
   }
 }
@@ -152,23 +153,23 @@ bool Grid::Advance() {
     if (turns_[i] == kInactive || turns_[i] + 1 == counts_[i]) continue;
     ++turns_[i];
     ++place_;
-    Reset(i + 1);
+    ResetLoops(i + 1);
     return true;
   }
   return false;
 }
 
-void Grid::Reset(size_t from) {
-  if (from == turns_.size()) return;  // the usual case: the fastest loop turned
-  std::vector<Value> held(turns_.size());
+void Grid::ResetLoops(size_t from) {
+  if (from == turns_.size()) return;  // the usual case: the innermost loop advanced
+  std::vector<Value> parents(turns_.size());
   SearchSpace::Values values(turns_.size());
   for (size_t i = 0; i < turns_.size(); ++i) {
     const size_t place = space_.order()[i];
     const Parameter& parameter = space_.parameters()[place];
     if (i >= from) turns_[i] = space_.IsActive(parameter, values) ? 0 : kInactive;
     if (turns_[i] == kInactive || !is_parent_[place]) continue;
-    held[place] = ValueAt(parameter.domain, turns_[i]);
-    values[place] = &held[place];
+    parents[place] = ValueAt(parameter.domain, turns_[i]);
+    values[place] = &parents[place];
   }
 }
 

@@ -10,29 +10,30 @@
 
 namespace attune::searchers {
 
-// Every configuration of the space once, in the order of nested loops over the parameters as the
-// file lists them (a parent before what depends on it), the last one turning fastest. A parameter
-// that does not exist beside its parents' values has no loop there, so that no configuration comes
-// twice.
+// Grid search: each configuration of the space once, in the order of nested loops over the
+// parameters. The loops are nested in the order of the file, with parents outside the parameters
+// that depend on them; the last loop is the innermost. A parameter that is absent for the current
+// values of its parents has no loop there, so no configuration is proposed twice.
 //
-// The place in the grid is the number of trials it has been asked for and that were created.
-// Nothing is held but that place. Where the space is edited, the new grid leaves out what an
-// earlier one has proposed: all that lies before the place at which it was left.
+// The searcher remembers only its position, which advances when a trial is created from its
+// proposal. After an edit of the space, the new grid skips the configurations that the earlier
+// grids had proposed before their positions.
 class Grid final : public Searcher {
  public:
-  // Configurations a grid may have. Far more gangs than anyone runs one by one: a larger grid is a
-  // forgotten step.
+  // Maximum number of configurations. A larger grid is almost always a mistake, such as a range
+  // without a suitable step.
   static constexpr int64_t kMaxConfigurations = 100'000;
 
-  // Parameters, and values that their conditions list, times configurations. A space of 50 or more
-  // may have fewer than kMaxConfigurations. To count so many takes a part of a second.
+  // Maximum of the work for counting: the number of parameters and of values in their conditions,
+  // times the number of configurations. It takes less than a second. A space with 50 or more
+  // parameters may therefore have fewer than kMaxConfigurations.
   static constexpr int64_t kMaxWork = 50 * kMaxConfigurations;
 
-  // How many configurations the space has; the error names the parameter that cannot be counted, or
-  // says that there are more than kMaxConfigurations, or too many for kMaxWork.
+  // Returns the number of configurations. Errors: a parameter has infinitely many values, or the
+  // number exceeds kMaxConfigurations or the limit of kMaxWork.
   static Result<int64_t> Count(const SearchSpace& space);
 
-  // REQUIRES: Count(space) is ok; it is `count`, where that is given.
+  // REQUIRES: Count(space) is ok, and equals `count` if that is given.
   explicit Grid(SearchSpace space);
   Grid(SearchSpace space, int64_t count);
 
@@ -43,30 +44,30 @@ class Grid final : public Searcher {
   void Load(ArchiveReader& archive) override;
 
  private:
-  // The configurations of the space, up to a place among them.
-  struct Past {
+  // The grid of an earlier space, and the position at which it was left.
+  struct EarlierGrid {
     SearchSpace space;
     std::vector<int64_t> turns;
     bool exhausted = false;
   };
 
-  static bool Holds(const Past& past, const Config& config);
-  Config Here() const;
-  // On to the first place from here that no earlier grid has proposed.
+  static bool HasProposed(const EarlierGrid& past, const Config& config);
+  Config CurrentConfig() const;
+  // Advances to the first configuration that no earlier grid has proposed.
   void SkipProposed();
-  // Turns the loops on by one; false: they have ended.
+  // Advances the loops by one configuration. Returns false at the end.
   bool Advance();
-  // Puts every loop from this place of the order on to its first value.
-  void Reset(size_t from);
+  // Sets the loops from index `from` of order() to their first values.
+  void ResetLoops(size_t from);
 
   SearchSpace space_;
-  int64_t count_;                // of configurations
-  std::vector<int64_t> turns_;   // by place in order(): index of the value, kAbsent
-  std::vector<int64_t> counts_;  // by place in order(), of values
-  std::vector<bool> is_parent_;  // by place in parameters(): a condition names it
-  int64_t place_ = 0;            // the same as a number, from 0
+  int64_t count_;                // number of configurations
+  std::vector<int64_t> turns_;   // by index in order(): the index of the value, or kInactive
+  std::vector<int64_t> counts_;  // by index in order(): the number of values
+  std::vector<bool> is_parent_;  // by index in parameters(): whether a condition names it
+  int64_t place_ = 0;            // number of the current configuration, from 0
   bool exhausted_ = false;
-  std::vector<Past> earlier_;
+  std::vector<EarlierGrid> earlier_;
 };
 
 Entry<Searcher> GridEntry();

@@ -17,7 +17,7 @@ constexpr double kCrossover = 0.9;         // share of children that cross half 
 constexpr double kDistributionIndex = 20;  // larger: children are nearer to their parents
 
 Result<std::unique_ptr<Searcher>> MakeNsga2(const SweepSpec& spec) {
-  if (auto error = WithoutEndInRange(spec, "NSGA-II")) return *error;
+  if (auto error = CheckHasEndIfInfinite(spec, "NSGA-II")) return *error;
   return {std::make_unique<Nsga2>(spec)};
 }
 
@@ -35,7 +35,7 @@ Suggestion Nsga2::Suggest(ProposalNumber proposal) const {
   };
   const auto explain = [&](const Config& child) {
     const auto [mother, father] = parents;
-    const std::string changes = Changes(population_.record(), mother, child);
+    const std::string changes = DescribeChanges(population_.record(), mother, child);
     Rationale rationale{.rule = "crossover",
                         .from = {TrialNumber(mother)},
                         .results = std::ssize(population_.trials()),
@@ -44,7 +44,7 @@ Suggestion Nsga2::Suggest(ProposalNumber proposal) const {
       rationale.from.emplace_back(father);
       rationale.text += " and trial " + std::to_string(father);
     }
-    if (!changes.empty()) rationale.text += ": other than the first, " + changes;
+    if (!changes.empty()) rationale.text += ": changed from the first, " + changes;
     return rationale;
   };
   return population_.Suggest(proposal, RandomStream(seed_, proposal, "nsga2/suggest"),
@@ -73,11 +73,11 @@ Config Nsga2::Child(Parents& parents, RandomStream& random) const {
     double coordinate = std::isnan(alone) ? other : alone;
     if (std::isnan(coordinate)) return cube.FromUniform(dimension, random.Uniform());
     if (crosses && !std::isnan(other) && random.Uniform() < 0.5) {
-      coordinate = Crossed(cube, dimension, coordinate, other, kDistributionIndex, random);
+      coordinate = CrossOver(cube, dimension, coordinate, other, kDistributionIndex, random);
     }
     has_both = has_both || coordinate != alone;
     if (dimension != mutated) return coordinate;
-    return Mutated(cube, dimension, coordinate, kDistributionIndex, random);
+    return Mutate(cube, dimension, coordinate, kDistributionIndex, random);
   });
   if (!has_both) parents.father = mother;
   return child;

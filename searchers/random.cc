@@ -13,9 +13,9 @@ namespace attune::searchers {
 namespace {
 
 Result<std::unique_ptr<Searcher>> MakeRandom(const SweepSpec& spec) {
-  if (auto error = WithPrior(spec, "random")) return *error;
+  if (auto error = CheckNoWarmStart(spec, "random")) return *error;
   if (!ProposesOnce(Cube(spec.space))) {
-    if (auto error = WithoutEnd(spec, "random search")) return *error;
+    if (auto error = CheckHasEnd(spec, "random search")) return *error;
   }
   return {std::make_unique<Random>(spec.space, spec.seed)};
 }
@@ -25,7 +25,7 @@ Result<std::unique_ptr<Searcher>> MakeRandom(const SweepSpec& spec) {
 Random::Random(SearchSpace space, uint64_t seed) : cube_(std::move(space)), seed_(seed) {}
 
 Suggestion Random::Suggest(ProposalNumber proposal) const {
-  return Untried(
+  return ProposeUntried(
       cube_,
       [this](const Config& config) { return ProposesOnce(cube_) && tried_.Contains(config); },
       [&](int attempt) { return DrawConfig(proposal, attempt); },

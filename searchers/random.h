@@ -10,17 +10,17 @@
 
 namespace attune::searchers {
 
-// Random search (Bergstra and Bengio, JMLR 13, 2012): every trial is drawn from the space by itself
-// and takes nothing from the others' results.
+// Random search (Bergstra and Bengio, JMLR 13, 2012): draws each trial independently and does not
+// use results.
 //
-// A range is drawn uniformly, with `scale: log` uniformly in the logarithm; with steps, integers
-// included, every step is a possible value and its probability on a log scale is the share of the
-// interval up to the next step. Listed values are equally likely. Parents are drawn before the
-// parameters that depend on them; parameters that do not exist beside them are not drawn.
+// A range is drawn uniformly; with `scale: log`, uniformly in the logarithm. In a range with steps,
+// and for integers, each step is a possible value. On a log scale its probability is the share of
+// the interval up to the next step. Listed values are equally likely. Parents are drawn before the
+// parameters that depend on them. Absent parameters are not drawn.
 //
-// Each parameter has a random stream of its own, so adding one to a space leaves the others' values
-// as they were. In a finite space it proposes nothing twice, and it is exhausted when everything
-// has been proposed.
+// Each parameter has a separate random stream, so a new parameter does not change the values of the
+// others. In a finite space nothing is proposed twice, and the search ends when everything was
+// proposed.
 class Random final : public Searcher {
  public:
   Random(SearchSpace space, uint64_t seed);

@@ -12,9 +12,9 @@ namespace attune::searchers {
 namespace {
 
 Result<std::unique_ptr<Searcher>> MakeSobol(const SweepSpec& spec) {
-  if (auto error = WithPrior(spec, "sobol")) return *error;
+  if (auto error = CheckNoWarmStart(spec, "sobol")) return *error;
   if (!ProposesOnce(Cube(spec.space))) {
-    if (auto error = WithoutEnd(spec, "Sobol search")) return *error;
+    if (auto error = CheckHasEnd(spec, "Sobol search")) return *error;
   }
   return {std::make_unique<Sobol>(spec.space, spec.seed)};
 }
@@ -40,7 +40,7 @@ Suggestion Sobol::Suggest(ProposalNumber proposal) const {
     if (attempt == 0) return Rationale{.rule = "sobol", .text = point};
     return Rationale{.rule = "random", .text = "drawn at random: " + point + " was tried"};
   };
-  return Untried(
+  return ProposeUntried(
       cube_,
       [this](const Config& config) { return ProposesOnce(cube_) && tried_.Contains(config); },
       propose, explain);

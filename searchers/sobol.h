@@ -8,13 +8,13 @@
 
 namespace attune::searchers {
 
-// Quasi-random search: the points of a scrambled Sobol sequence (searchers/model/sobol_sequence.h),
-// proposal n being point n. They fill the space evenly, in every parameter by itself and in pairs
-// of them, where random draws leave holes and clusters; best after 2^m proposals. Values are as
-// likely as in random search; a parameter that does not exist beside its parents leaves its
-// coordinate unused. Takes nothing from results. In a finite space it proposes nothing twice: if a
-// point of the sequence was tried, it draws at random. It is exhausted when everything has been
-// proposed.
+// Quasi-random search: proposal n is point n of a scrambled Sobol sequence
+// (searchers/model/sobol_sequence.h). The points cover each parameter and each pair of parameters
+// evenly, while random draws leave holes and clusters. The coverage is best after 2^m proposals.
+//
+// Values have the same probabilities as in random search. The coordinate of an absent parameter is
+// not used. Results are not used. In a finite space nothing is proposed twice: if a point of the
+// sequence was tried, a random one is drawn. The search ends when everything was proposed.
 class Sobol final : public Searcher {
  public:
   Sobol(SearchSpace space, uint64_t seed);

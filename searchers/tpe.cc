@@ -19,18 +19,20 @@
 namespace attune::searchers {
 namespace {
 
-constexpr double kMostOfSound = 1.0 / 3;  // good ones of those that did not fail
-constexpr size_t kFewest = 3;  // results of a group without which there is no model of it
-constexpr int64_t kMostPassedOver = 480;   // drawn candidates that were tried
-constexpr int64_t kQuickCandidates = 100;  // with more a suggestion may take milliseconds
-constexpr size_t kLatest = 64;             // trials among which those that run are counted
-constexpr double kRunningToWeigh = 10;     // the middle as much as all good ones: as many known
-constexpr double kFitCounts = 3;           // the logarithm of its chance, beside that of the ratio
-constexpr double kPriorCounts = 16;        // results of its own, which weigh as much
-constexpr double kSamePlace = 1e-9;        // of a range, at most, between two trials of a place,
-constexpr double kTwins = 1e-3;            // and of what is all but the same
-constexpr double kTwinsKept = 0.2;         // where others depend: proposed nevertheless
-constexpr int kForksTried = 8;             // for the rest of them, until one is no twin
+constexpr double kGoodOfFeasible = 1.0 / 3;  // maximum share of good trials among those not failed
+constexpr size_t kFewest = 3;                // minimum results of a group for a model
+constexpr int64_t kMostPassedOver = 480;     // tried candidates that are drawn again
+constexpr int64_t kQuickCandidates = 100;    // with more, a suggestion may take milliseconds
+constexpr size_t kLatest = 64;               // trials among which running ones are counted
+// With this number of running trials and the same number of results, the middle weighs as much as
+// all good trials.
+constexpr double kRunningForMiddle = 10;
+constexpr double kFitWeight = 3;            // of the fit's log probability in the score
+constexpr double kPriorWeightResults = 16;  // results that together weigh as much as the prior
+constexpr double kSamePlace = 1e-9;         // distance between equal points, as a share of a range
+constexpr double kTwinDistance = 1e-3;      // distance between twins, as a share of a range
+constexpr double kTwinsKept = 0.2;          // share of twins that are proposed nevertheless
+constexpr int kForksTried = 8;              // random forks that are tried to avoid a twin
 
 Tpe::Options TpeOptions(const AlgorithmSpec& spec) {
   return {.startup_trials = std::get<int64_t>(spec.options.at("startup_trials")),
@@ -39,19 +41,19 @@ Tpe::Options TpeOptions(const AlgorithmSpec& spec) {
 }
 
 Result<std::unique_ptr<Searcher>> MakeTpe(const SweepSpec& spec) {
-  if (auto error = WithoutEndInRange(spec, "TPE")) return *error;
+  if (auto error = CheckHasEndIfInfinite(spec, "TPE")) return *error;
   return {std::make_unique<Tpe>(spec)};
 }
 
-// The logarithm of a mixture of two densities, of which the first has this share.
-double Mixed(double share, double first, double second) {
+// The logarithm of a mixture of two densities; `share` is the weight of the first.
+double LogMixture(double share, double first, double second) {
   const std::array logs{Log(share) + first, Log(1 - share) + second};
   return LogOfSum(logs);
 }
 
 }  // namespace
 
-size_t Tpe::Group::PlaceOf(uint32_t trial) const {
+size_t Tpe::Group::IndexOf(uint32_t trial) const {
   return static_cast<size_t>(std::ranges::lower_bound(trials, trial) - trials.begin());
 }
 
@@ -71,7 +73,7 @@ void Tpe::Rebuild() {
       return std::ranges::find(parameter.when, cube.Name(i), &Condition::parent) !=
              parameter.when.end();
     };
-    if (!cube.Finite() && std::ranges::any_of(cube.space().parameters(), depends))
+    if (!cube.IsFinite() && std::ranges::any_of(cube.space().parameters(), depends))
       forks_.push_back(i);
   }
   groups_.clear();
@@ -102,7 +104,7 @@ Point Tpe::PointOf(const Group& group, uint32_t trial) const {
   return point;
 }
 
-bool Tpe::Follow(const Event&, const std::optional<Record::News>&) { return false; }
+bool Tpe::UpdateRanking(const Event&, const std::optional<Record::News>&) { return false; }
 
 bool Tpe::IsKnown(uint32_t trial) const {
   return record_.trial(trial).standing < Standing::kRunning;
@@ -113,51 +115,52 @@ std::optional<double> Tpe::ValueOf(uint32_t trial) const {
   return record_.trial(trial).value;
 }
 
-// The kernel of a trial that is known is among the others' until it is found to be good.
+// A known trial belongs to the others until ChooseGood finds it good.
 void Tpe::Add(Group& group, uint32_t trial) {
   if (std::isnan(record_.At(trial, group.dimensions[0]))) return;
   group.trials.push_back(trial);
   group.others.Append(PointOf(group, trial));
-  group.others.Include(group.trials.size() - 1, IsKnown(trial));
+  group.others.SetIncluded(group.trials.size() - 1, IsKnown(trial));
   if (IsKnown(trial)) group.ranked.push_back(trial);
 }
 
 void Tpe::Rank(Group& group, uint32_t trial) {
-  const size_t place = group.PlaceOf(trial);
+  const size_t place = group.IndexOf(trial);
   if (place == group.trials.size() || group.trials[place] != trial) return;
   const auto before = std::ranges::find(group.ranked, trial);
-  auto moved = before - group.ranked.begin();  // the first place where there is another one now
+  auto moved = before - group.ranked.begin();  // the first rank that changes
   const bool was_ranked = before != group.ranked.end();
   if (was_ranked) group.ranked.erase(before);
-  bool unsound = was_ranked && moved >= Sound(group);  // before, or now
+  bool without_value = was_ranked && moved >= CountValued(group);  // before or after the change
   if (IsKnown(trial)) {
     const auto better = [this](uint32_t a, uint32_t b) { return Better(a, b); };
     const auto after = std::ranges::upper_bound(group.ranked, trial, better);
     moved = std::min(moved, after - group.ranked.begin());
-    unsound = unsound || !ValueOf(trial);
+    without_value = without_value || !ValueOf(trial);
     group.ranked.insert(after, trial);
   }
   ChooseGood(group);
-  if (unsound || std::cmp_less(moved, QuadraticFit::Wanted(group.axes))) Fit(group);
+  if (without_value || std::cmp_less(moved, QuadraticFit::ResultsMax(group.axes))) Fit(group);
   const bool good = std::ranges::find(group.good, trial) != group.good.end();
-  group.others.Include(place, IsKnown(trial) && !good);
+  group.others.SetIncluded(place, IsKnown(trial) && !good);
 }
 
 void Tpe::ChooseGood(Group& group) {
   const size_t known = group.ranked.size();
   size_t count = 0;
   if (known >= kFewest) {
-    const auto sound = std::ranges::partition_point(group.ranked, [this](uint32_t trial) {
+    const auto first_failed = std::ranges::partition_point(group.ranked, [this](uint32_t trial) {
       return record_.trial(trial).standing != Standing::kFailed;
     });
-    const auto part = [](double share, auto of) {
-      return static_cast<size_t>(std::ceil(share * static_cast<double>(of)));
+    const auto share_of = [](double share, auto total) {
+      return static_cast<size_t>(std::ceil(share * static_cast<double>(total)));
     };
-    // Beside many that failed all others would be good ones, however bad.
-    const double most_of_sound = std::max(kMostOfSound, options_.good_fraction);
-    const size_t most = record_.objectives() > 1 ? kMaxGoodOfFronts : kMaxGood;
-    count = std::min({part(options_.good_fraction, known),
-                      part(most_of_sound, sound - group.ranked.begin()), most, known - 1});
+    // Without this limit, all other trials would be good if most trials failed.
+    const double share_max = std::max(kGoodOfFeasible, options_.good_fraction);
+    const size_t good_max = record_.objectives() > 1 ? kMaxGoodOfFronts : kMaxGood;
+    count =
+        std::min({share_of(options_.good_fraction, known),
+                  share_of(share_max, first_failed - group.ranked.begin()), good_max, known - 1});
   }
 
   const std::vector<uint32_t> before = std::move(group.good);
@@ -165,9 +168,9 @@ void Tpe::ChooseGood(Group& group) {
   if (group.good == before) return;
   for (const uint32_t trial : before) {
     if (std::ranges::find(group.good, trial) != group.good.end()) continue;
-    group.others.Include(group.PlaceOf(trial), IsKnown(trial));
+    group.others.SetIncluded(group.IndexOf(trial), IsKnown(trial));
   }
-  for (const uint32_t trial : group.good) group.others.Include(group.PlaceOf(trial), false);
+  for (const uint32_t trial : group.good) group.others.SetIncluded(group.IndexOf(trial), false);
   group.best.reset();
   if (group.good.empty()) return;
   std::vector<Point> centres;
@@ -175,32 +178,33 @@ void Tpe::ChooseGood(Group& group) {
   group.best.emplace(group.axes, std::move(centres));
 }
 
-ptrdiff_t Tpe::Sound(const Group& group) const {
+ptrdiff_t Tpe::CountValued(const Group& group) const {
   const auto has_value = [this](uint32_t trial) { return ValueOf(trial).has_value(); };
   return std::ranges::partition_point(group.ranked, has_value) - group.ranked.begin();
 }
 
-// A result whose value, of an earlier step, is better than of those that are ranked before it
-// counts as the worst of them. Of those without one the newest tell where the search is.
+// A trial that was cut short may have a better value than trials that rank before it. Its value is
+// raised to theirs. Among the trials without a value, the newest are used, because they are near
+// the current search.
 void Tpe::Fit(Group& group) {
   group.fit.reset();
-  const auto sound = static_cast<size_t>(Sound(group));
-  const size_t wanted = QuadraticFit::Wanted(group.axes);
-  if (record_.objectives() > 1 || wanted == 0 || sound == 0) return;
+  const auto valued = static_cast<size_t>(CountValued(group));
+  const size_t results_max = QuadraticFit::ResultsMax(group.axes);
+  if (record_.objectives() > 1 || results_max == 0 || valued == 0) return;
   std::vector<Point> points;
   std::vector<double> values;
-  for (const uint32_t trial : std::span(group.ranked).first(std::min(wanted, sound))) {
+  for (const uint32_t trial : std::span(group.ranked).first(std::min(results_max, valued))) {
     const double value = *ValueOf(trial);
     points.push_back(PointOf(group, trial));
     values.push_back(values.empty() ? value : std::max(value, values.back()));
   }
-  std::vector<uint32_t> unsound(group.ranked.begin() + static_cast<ptrdiff_t>(sound),
-                                group.ranked.end());
-  const size_t most = std::min(unsound.size(), QuadraticFit::WantedFailed(group.axes));
-  std::ranges::partial_sort(unsound, unsound.begin() + static_cast<ptrdiff_t>(most),
+  std::vector<uint32_t> newest_first(group.ranked.begin() + static_cast<ptrdiff_t>(valued),
+                                     group.ranked.end());
+  const size_t count = std::min(newest_first.size(), QuadraticFit::FailedMax(group.axes));
+  std::ranges::partial_sort(newest_first, newest_first.begin() + static_cast<ptrdiff_t>(count),
                             std::ranges::greater{});
   std::vector<Point> failed;
-  for (const uint32_t trial : std::span(unsound).first(most)) {
+  for (const uint32_t trial : std::span(newest_first).first(count)) {
     failed.push_back(PointOf(group, trial));
   }
   group.fit = QuadraticFit::Make(group.axes, points, values, failed);
@@ -208,12 +212,13 @@ void Tpe::Fit(Group& group) {
 
 void Tpe::Observe(const Event& event) {
   const auto news = record_.Observe(event);
-  if (Follow(event, news)) return Rebuild();
+  if (UpdateRanking(event, news)) return Rebuild();
   if (!news) return;
-  const bool anew = news->what == Record::What::kMoved || news->what == Record::What::kPrior;
-  if (anew) return Rebuild();
+  const bool changes_points =
+      news->change == Record::Change::kRestarted || news->change == Record::Change::kPrior;
+  if (changes_points) return Rebuild();
   for (Group& group : groups_) {
-    if (news->what == Record::What::kNew) {
+    if (news->change == Record::Change::kNew) {
       Add(group, news->trial);
     } else {
       Rank(group, news->trial);
@@ -237,14 +242,14 @@ void Tpe::Load(ArchiveReader& archive) {
   Rebuild();
 }
 
-size_t Tpe::Running(const Group& group) const {
+size_t Tpe::CountRunning(const Group& group) const {
   const size_t latest = std::min(kLatest, group.trials.size());
   return static_cast<size_t>(std::count_if(
       group.trials.end() - static_cast<ptrdiff_t>(latest), group.trials.end(),
       [this](uint32_t trial) { return record_.trial(trial).standing == Standing::kRunning; }));
 }
 
-bool Tpe::StartsUp() const {
+bool Tpe::IsStartingUp() const {
   return std::ranges::all_of(groups_, [this](const Group& group) {
     return static_cast<int64_t>(group.ranked.size()) < options_.startup_trials;
   });
@@ -253,23 +258,23 @@ bool Tpe::StartsUp() const {
 Suggestion Tpe::Suggest(ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "tpe/suggest");
-  const bool starts = prior_.empty() && StartsUp();
+  const bool starts = prior_.empty() && IsStartingUp();
   const bool repeats = Repeats(proposal);
   double ratio = 0;
-  bool elsewhere = false;  // than where the model would try
+  bool forks_at_random = false;
   const auto by_model = [&] {
     ratio = 0;
     Point proposed(cube.size(), kAbsent);
     return cube.Build([&](size_t dimension) {
       if (std::isnan(proposed[dimension]))
         ratio += Propose(cube.dimensions()[dimension].group, random, proposed);
-      if (elsewhere && std::ranges::find(forks_, dimension) != forks_.end())
+      if (forks_at_random && std::ranges::find(forks_, dimension) != forks_.end())
         proposed[dimension] = cube.FromUniform(dimension, random.Uniform());
       return proposed[dimension];
     });
   };
   const auto propose = [&](int attempt) {
-    elsewhere = false;
+    forks_at_random = false;
     if (repeats && attempt == 0) return prior_.best()[proposal.value].config;
     if (starts || attempt >= kModelAttempts) {
       return cube.Build([&](size_t dimension) {
@@ -279,29 +284,30 @@ Suggestion Tpe::Suggest(ProposalNumber proposal) const {
     }
     Config config = by_model();
     if (forks_.empty() || !IsTwin(config) || random.Uniform() < kTwinsKept) return config;
-    elsewhere = true;
+    forks_at_random = true;
     for (int tries = 0; tries < kForksTried && IsTwin(config); ++tries) config = by_model();
     return config;
   };
-  return Untried(record_, propose, [&](int attempt, const Config& config) {
+  return ProposeUntried(record_, propose, [&](int attempt, const Config& config) {
     if (repeats && attempt == 0) return prior_.ExplainBest(proposal);
-    if (elsewhere) {
+    if (forks_at_random) {
       return Rationale{.rule = "fork",
                        .results = static_cast<int64_t>(groups_.front().ranked.size()),
-                       .text = "a trial is already where the model would try: " + Forks(config) +
-                               " drawn at random, the rest by the model of what it leads to"};
+                       .text = "the model proposed a tried point: " + ForkText(config) +
+                               " drawn at random, the other parameters by the model"};
     }
     if (!starts) return Explain(config, ratio);
-    return StartPoint(proposal, attempt,
-                      "until " + std::to_string(options_.startup_trials) + " results are known");
+    return ExplainStartPoint(
+        proposal, attempt,
+        "until " + std::to_string(options_.startup_trials) + " results are known");
   });
 }
 
 bool Tpe::IsTwin(const Config& config) const {
-  return HasTrialAt(record_, record_.cube().Place(config).value(), kTwins);
+  return HasTrialAt(record_, record_.cube().Place(config).value(), kTwinDistance);
 }
 
-std::string Tpe::Forks(const Config& config) const {
+std::string Tpe::ForkText(const Config& config) const {
   std::string text;
   for (const size_t dimension : forks_) {
     const std::string& name = record_.cube().Name(dimension);
@@ -320,7 +326,7 @@ Rationale Tpe::Explain(const Config& config, double ratio) const {
     if (group.ranked.empty()) continue;
     if (!best || Better(group.ranked.front(), *best)) best = group.ranked.front();
   }
-  const Group* fitted = nullptr;  // of those that have the best, the one whose fit predicts most
+  const Group* fitted = nullptr;  // the group with the best trial whose fit explains most
   for (const Group& group : groups_) {
     if (std::isnan(point[group.dimensions[0]])) continue;
     good.insert(good.end(), group.good.begin(), group.good.end());
@@ -331,39 +337,40 @@ Rationale Tpe::Explain(const Config& config, double ratio) const {
   if (good.empty() && !prior_.empty()) return prior_.ExplainDraw();
   if (good.empty()) return {.rule = "random", .text = "drawn at random: no result is good"};
   const uint32_t near = Nearest(record_, good, point);
-  const std::string changes = Changes(record_, near, config);
+  const std::string changes = DescribeChanges(record_, near, config);
   std::string chance;
   if (fitted) {
     Point place;
     for (const size_t dimension : fitted->dimensions) place.push_back(point[dimension]);
-    chance = ", chance of a new best " + FormatShort(Exp(fitted->fit->LogBetter(place)));
+    chance = ", chance of a new best " + FormatShort(Exp(fitted->fit->LogImprovementChance(place)));
   }
   return {.rule = "density_ratio",
           .from = {TrialNumber(near)},
           .results = static_cast<int64_t>(results),
           .score = ratio,
-          .text = "model of " + std::to_string(results) + " results" + Order() + ": near trial " +
-                  std::to_string(near) + (changes.empty() ? "" : ", " + changes) +
+          .text = "model of " + std::to_string(results) + " results" + OrderText() +
+                  ": near trial " + std::to_string(near) + (changes.empty() ? "" : ", " + changes) +
                   "; log density ratio " + FormatShort(ratio) + chance};
 }
 
-// A fit that falls towards a corner may be least there every time.
+// A fit that falls towards a corner may have its minimum there every time.
 bool Tpe::IsTriedCorner(const Point& point) const {
   const auto at_an_end = [](double at) { return at < kSamePlace || at > 1 - kSamePlace; };
   return std::ranges::all_of(point, at_an_end) && HasTrialAt(record_, point, kSamePlace);
 }
 
-// Every second one goes on to where the fit may be least, but not to a place that was tried. Where
-// the group is the whole of a finite space, those that were tried are passed over.
-std::vector<Point> Tpe::Candidates(size_t of, double middle, double prior_share,
-                                   RandomStream& random) const {
+// Every second candidate is moved to an estimated minimum of the fit, unless this is a tried
+// corner. If the group is the whole of a finite space, tried points are passed over.
+std::vector<Point> Tpe::DrawCandidates(size_t group_index, double middle, double prior_share,
+                                       RandomStream& random) const {
   const Cube& cube = record_.cube();
-  const Group& group = groups_[of];
-  const bool whole = groups_.size() == 1 && cube.Finite();
+  const Group& group = groups_[group_index];
+  const bool whole = groups_.size() == 1 && cube.IsFinite();
   std::vector<Point> candidates;
   for (int64_t tries = 0; std::cmp_less(candidates.size(), options_.candidates); ++tries) {
-    const bool of_prior = prior_share > 0 && (!group.best || random.Uniform() < prior_share);
-    Point candidate = of_prior ? prior_.Of(of)->Draw(random) : group.best->Draw(random, middle);
+    const bool from_prior = prior_share > 0 && (!group.best || random.Uniform() < prior_share);
+    Point candidate =
+        from_prior ? prior_.DensityOf(group_index)->Draw(random) : group.best->Draw(random, middle);
     const bool fitted = group.fit && tries % 2 == 0 && tries < 2 * options_.candidates;
     const auto snap = [&](Point& point) {
       for (size_t i = 0; i < point.size(); ++i) point[i] = cube.Snap(group.dimensions[i], point[i]);
@@ -382,10 +389,10 @@ std::vector<Point> Tpe::Candidates(size_t of, double middle, double prior_share,
   return candidates;
 }
 
-double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
+double Tpe::Propose(size_t group_index, RandomStream& random, Point& point) const {
   const Cube& cube = record_.cube();
-  const Group& group = groups_[of];
-  const RankedParzen* prior = prior_.empty() ? nullptr : prior_.Of(of);
+  const Group& group = groups_[group_index];
+  const RankedParzen* prior = prior_.empty() ? nullptr : prior_.DensityOf(group_index);
   if (!group.best && prior == nullptr) {
     for (const size_t dimension : group.dimensions) {
       point[dimension] = cube.FromUniform(dimension, random.Uniform());
@@ -393,30 +400,32 @@ double Tpe::Propose(size_t of, RandomStream& random, Point& point) const {
     return 0;
   }
 
-  const auto running = static_cast<double>(Running(group));
+  const auto running = static_cast<double>(CountRunning(group));
   const double middle =
       group.ranked.empty() || record_.objectives() > 1
-          ? 0  // the middle of a front is far from it
-          : running / kRunningToWeigh * running / static_cast<double>(group.ranked.size());
+          ? 0  // the middle of a front is far from the front
+          : running / kRunningForMiddle * running / static_cast<double>(group.ranked.size());
 
   const double share =
-      prior == nullptr ? 0
-                       : kPriorCounts / (kPriorCounts + static_cast<double>(group.ranked.size()));
+      prior == nullptr
+          ? 0
+          : kPriorWeightResults / (kPriorWeightResults + static_cast<double>(group.ranked.size()));
 
-  const std::vector<Point> candidates = Candidates(of, middle, share, random);
+  const std::vector<Point> candidates = DrawCandidates(group_index, middle, share, random);
   std::vector<double> gains;
   std::vector<double> chances;
   for (const Point& candidate : candidates) {
     double density = group.best ? group.best->LogDensity(candidate, middle) : 0;
     if (share > 0) {
       const double believed = prior->LogDensity(candidate);
-      density = group.best ? Mixed(share, believed, density) : believed;
+      density = group.best ? LogMixture(share, believed, density) : believed;
     }
-    chances.push_back(
-        group.fit ? kFitCounts * group.fit->explained() * group.fit->LogBetter(candidate) : 0);
+    chances.push_back(group.fit ? kFitWeight * group.fit->explained() *
+                                      group.fit->LogImprovementChance(candidate)
+                                : 0);
     gains.push_back(density + chances.back());
   }
-  const auto [best, score] = group.others.MostAbove(candidates, gains);
+  const auto [best, score] = group.others.LargestDifference(candidates, gains);
   for (size_t i = 0; i < group.dimensions.size(); ++i) {
     point[group.dimensions[i]] = candidates[best][i];
   }

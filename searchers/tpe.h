@@ -18,35 +18,37 @@ namespace attune::searchers {
 
 // Tree-structured Parzen estimator (Bergstra et al., NIPS 2011), multivariate and grouped.
 //
-// Trials are ranked (Record::Better): completed ones by value, then those cut short by how far they
-// came, then infeasible ones, then failed ones. The best fifth, at most 25 and a third of those
-// that did not fail, are the good ones. Of some candidates, drawn from the density of the good
-// ones, the one is proposed where it is largest beside the density of the others.
+// Trials are ranked by Record::Better: completed trials by value, then unfinished ones by their
+// last step, then infeasible and failed ones. The best fifth are the good trials, but at most 25,
+// and at most a third of the trials that did not fail. Candidates are drawn from the density of the
+// good trials. The proposal is the candidate with the largest ratio of this density to the density
+// of the other trials.
 //
-// - With several objectives trials of one kind are ranked front after front, and within a front by
-//   what they add to its hypervolume (BestOf); 100 may be good then (MOTPE: Ozaki et al., JAIR 73,
-//   2022).
-// - Parameters under the same conditions exist together and have one joint model, of the trials
-//   that have them all; parents are proposed first (Optuna's `group`).
-// - Better ones among the good weigh more, by their rank; the others weigh all alike
+// - With several objectives, trials of one kind are ranked by fronts, and within a front by what
+//   they add to the hypervolume (BestOf). Up to 100 trials are then good (MOTPE: Ozaki et al.,
+//   JAIR 73, 2022).
+// - Parameters with the same conditions form a group with one joint model, which uses the trials
+//   that have these parameters. Parents are proposed first (Optuna's `group`).
+// - Good trials have weights that fall with the rank. The other trials have equal weights
 //   (searchers/model/parzen.h).
-// - Trials that still run are in neither density. Among the others ("constant liar") they would
-//   send parallel proposals apart, and measured, away from where they should go
-//   (docs/reference/searchers.md). But the more of them run beside what is known, the more is drawn
-//   around the weighted mean of the good ones, as evolution strategies do (RankedParzen's middle):
-//   rounds are few then, and each must come further.
-// - Densities say where good trials lie, and nothing of where between them the best may be. With
-//   one objective a quadratic function of the best results (QuadraticFit) does: half of the
-//   candidates are where it may be least, and its chance of a new best counts beside the ratio,
-//   the more of the results it predicts.
-// - Parameters on which others depend decide whose model proposes the rest, and the good trials
-//   soon agree about them, right or wrong. Once a proposal is all but a trial's, which teaches
-//   nothing, they are drawn at random instead, so that the other branches come further, too.
-// - The first `startup_trials` trials that end are points of a Sobol sequence.
-// - In a finite space nothing is proposed twice, and it is exhausted when all has been proposed.
+// - Running trials are in neither density. Counting them among the others ("constant liar") keeps
+//   parallel proposals apart, but makes them worse (docs/reference/searchers.md). If many trials
+//   run in proportion to the results, there are only few rounds. More candidates are then drawn
+//   around the weighted mean of the good trials, as in evolution strategies (RankedParzen's
+//   middle).
+// - The densities do not tell where the optimum is between good trials. With one objective a
+//   quadratic function of the best results (QuadraticFit) does. Half of the candidates are at its
+//   estimated minimum. Its probability of an improvement is added to the score, with a weight that
+//   grows with the share of the results that it explains.
+// - Parameters with dependents decide which groups are proposed. The good trials soon agree on
+// their
+//   values, right or wrong. If a proposal is nearly the same as an earlier trial, it would teach
+//   nothing. These parameters are then drawn at random, so that other branches are tried too.
+// - Until `startup_trials` trials have ended, proposals are points of a Sobol sequence.
+// - In a finite space nothing is proposed twice, and the search ends when everything was proposed.
 //
-// An observation changes a kernel a group, and seldom all of them, and the fit where it is among
-// the best; a suggestion looks at every observation once a candidate.
+// An observation usually changes one kernel per group, and the fit if the trial is among the best.
+// A suggestion evaluates each observation once per candidate.
 class Tpe : public Searcher {
  public:
   struct Options {
@@ -77,28 +79,34 @@ class Tpe : public Searcher {
   void Adapt(const SweepSpec& spec, Options options);
   void Rebuild();
 
-  // What another choice of results changes. `a` and `b` are known; Follow sees each event that the
-  // record has seen, and says whether other trials than that of the news are known or ranked anew.
-  virtual bool Follow(const Event& event, const std::optional<Record::News>& news);
-  virtual bool IsKnown(uint32_t trial) const;  // what became of it, so that it is learned from
+  // A subclass may choose and rank the results in another way, with the functions below.
+
+  // Called for each event after the record has observed it. Returns true if the rank of any
+  // trial may have changed, apart from the trial in `news`.
+  virtual bool UpdateRanking(const Event& event, const std::optional<Record::News>& news);
+  // Whether the trial has a result to learn from.
+  virtual bool IsKnown(uint32_t trial) const;
+  // REQUIRES: both trials are known.
   virtual bool Better(uint32_t a, uint32_t b) const { return record_.Better(a, b); }
-  // By which it is ranked; nullopt where it has none, as those have that are ranked last.
+  // The value that a trial is ranked by; nullopt for trials without one, which rank last.
   virtual std::optional<double> ValueOf(uint32_t trial) const;
-  virtual std::string Order() const { return ""; }  // of its results: ", completed ones first"
+  // Describes the ranking in rationales, such as ", completed ones first".
+  virtual std::string OrderText() const { return ""; }
 
  private:
   // Dimensions that exist together, and the trials that have them.
   struct Group {
     std::vector<size_t> dimensions;
     std::vector<Axis> axes;
-    std::vector<uint32_t> trials;      // in the order of creation: that of the kernels
-    std::vector<uint32_t> ranked;      // those whose result is known, the best first
-    std::vector<uint32_t> good;        // the first of them
-    std::optional<RankedParzen> best;  // what they are drawn from; null without them
-    WideParzen others;
-    std::optional<QuadraticFit> fit;  // of the first of `ranked`
+    std::vector<uint32_t> trials;      // in the order of creation, as the kernels of `others`
+    std::vector<uint32_t> ranked;      // the known trials, the best first
+    std::vector<uint32_t> good;        // the first ones of `ranked`
+    std::optional<RankedParzen> best;  // the density of the good trials; empty without any
+    WideParzen others;                 // the density of the other known trials
+    std::optional<QuadraticFit> fit;   // fitted to the first results of `ranked`
 
-    size_t PlaceOf(uint32_t trial) const;
+    // The index in `trials` at which the trial is, or would be inserted.
+    size_t IndexOf(uint32_t trial) const;
   };
 
   Point PointOf(const Group& group, uint32_t trial) const;
@@ -106,19 +114,24 @@ class Tpe : public Searcher {
   void Rank(Group& group, uint32_t trial);
   void ChooseGood(Group& group);
   void Fit(Group& group);
-  ptrdiff_t Sound(const Group& group) const;  // how many of `ranked` have a value
+  // The number of trials in `ranked` with a value; they come first.
+  ptrdiff_t CountValued(const Group& group) const;
 
-  size_t Running(const Group& group) const;  // of the latest
-  bool StartsUp() const;
-  bool IsTwin(const Config& config) const;        // it is all but a trial's
-  std::string Forks(const Config& config) const;  // as it takes them
+  // The number of running trials among the latest kLatest.
+  size_t CountRunning(const Group& group) const;
+  bool IsStartingUp() const;
+  // Whether a trial with nearly the same configuration exists.
+  bool IsTwin(const Config& config) const;
+  // The values of the parameters with dependents: "optimizer adam, layers 2".
+  std::string ForkText(const Config& config) const;
   Rationale Explain(const Config& config, double ratio) const;
-  bool IsTriedCorner(const Point& point) const;  // REQUIRES: the space is one group
-  // To choose from, at least one. REQUIRES: the group has good ones, or the prior a share.
-  std::vector<Point> Candidates(size_t group, double middle, double prior_share,
-                                RandomStream& random) const;
-  // Fills in the group's coordinates; gives the logarithm of the ratio of their densities, 0 where
-  // there is no model.
+  // Whether the point is a corner of the cube that was tried. REQUIRES: the space is one group.
+  bool IsTriedCorner(const Point& point) const;
+  // Returns at least one candidate. REQUIRES: the group has good trials, or prior_share > 0.
+  std::vector<Point> DrawCandidates(size_t group, double middle, double prior_share,
+                                    RandomStream& random) const;
+  // Sets the coordinates of the group. Returns the logarithm of the ratio of the densities; 0
+  // without a model.
   double Propose(size_t group, RandomStream& random, Point& point) const;
 
   Options options_;
@@ -126,7 +139,7 @@ class Tpe : public Searcher {
   Record record_;
   SobolSequence sobol_;
   std::vector<Group> groups_;
-  std::vector<size_t> forks_;  // dimensions on which others depend; none where the space is finite
+  std::vector<size_t> forks_;  // dimensions with dependents; empty in a finite space
   Prior prior_;
 };
 

@@ -7,19 +7,20 @@
 
 namespace attune::searchers {
 
-// What is expected of trying a point, as a logarithm: the more the better.
+// The logarithm of the improvement that is expected at a point. The proposal maximises it.
 class Acquisition {
  public:
   virtual ~Acquisition() = default;
 
-  // At each row.
+  // The logarithms at each row of `at`.
   virtual Eigen::VectorXd LogImprovements(const Eigen::MatrixXd& at) const = 0;
 
-  // The same at one point, and its derivatives by `dimensions`, in their order.
+  // The logarithm at one point. `gradient` receives its derivatives by `dimensions`, in their
+  // order.
   virtual double LogImprovement(const Eigen::RowVectorXd& at, const std::vector<size_t>& dimensions,
                                 Eigen::VectorXd& gradient) const = 0;
 
-  // Over which a dimension makes a difference.
+  // The distance over which the function varies in a dimension.
   virtual double Lengthscale(size_t dimension) const = 0;
 };
 

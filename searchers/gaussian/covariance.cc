@@ -8,25 +8,27 @@
 namespace attune::searchers {
 namespace {
 
-constexpr double kRippleScale = 15 * 15;  // of squared distances
+constexpr double kRippleScale = 15 * 15;  // factor of squared distances
 
-bool Listed(const Cube& cube, size_t dimension) {
+bool IsListed(const Cube& cube, size_t dimension) {
   return cube.dimensions()[dimension].kind == Cube::Kind::kChoice;
 }
 
-double Numbers(const Cube& cube) {
+// The number of dimensions that are not lists; at least 1.
+double CountNumbers(const Cube& cube) {
   double count = 0;
-  for (size_t k = 0; k < cube.size(); ++k) count += Listed(cube, k) ? 0 : 1;
+  for (size_t k = 0; k < cube.size(); ++k) count += IsListed(cube, k) ? 0 : 1;
   return std::max(count, 1.0);
 }
 
-// 1 + the scalar product of a point with each: numbers from -1 to 1, scaled by how many there are.
+// 1 + the scalar product of `at` with each point. Coordinates are mapped to [-1, 1], and the
+// product is divided by their number.
 Eigen::VectorXd Products(const Cube& cube, const Eigen::MatrixXd& points,
                          const Eigen::RowVectorXd& at) {
   Eigen::VectorXd sum = Eigen::VectorXd::Ones(points.rows());
-  const double scale = 1 / Numbers(cube);
+  const double scale = 1 / CountNumbers(cube);
   for (size_t k = 0; k < cube.size(); ++k) {
-    if (Listed(cube, k)) continue;
+    if (IsListed(cube, k)) continue;
     const auto dimension = static_cast<Eigen::Index>(k);
     sum.array() += (points.col(dimension).array() * 2 - 1) * ((2 * at[dimension] - 1) * scale);
   }
@@ -38,7 +40,7 @@ Eigen::VectorXd Products(const Cube& cube, const Eigen::MatrixXd& points,
 Eigen::RowVectorXd Encoded(const Cube& cube, const Point& point) {
   Eigen::RowVectorXd row(static_cast<Eigen::Index>(point.size()));
   for (size_t k = 0; k < point.size(); ++k) {
-    const double absent = Listed(cube, k) ? -1 : 0.5;
+    const double absent = IsListed(cube, k) ? -1 : 0.5;
     row[static_cast<Eigen::Index>(k)] = std::isnan(point[k]) ? absent : point[k];
   }
   return row;
@@ -70,12 +72,12 @@ void Covariance::Matern(Eigen::VectorXd& values, double ripple, Eigen::VectorXd*
   if (ripples != nullptr) *ripples = std::move(near);
 }
 
-void Covariance::With(const Eigen::MatrixXd& points, const Eigen::RowVectorXd& at,
-                      Eigen::VectorXd& values, Eigen::VectorXd* slopes) const {
+void Covariance::ComputeColumn(const Eigen::MatrixXd& points, const Eigen::RowVectorXd& at,
+                               Eigen::VectorXd& values, Eigen::VectorXd* slopes) const {
   values.setZero(points.rows());
   for (size_t i = 0; i < cube_.size(); ++i) {
     const auto k = static_cast<Eigen::Index>(i);
-    if (Listed(cube_, i)) {
+    if (IsListed(cube_, i)) {
       values.array() += (points.col(k).array() != at[k]).cast<double>() * weights_[k];
     } else {
       values.array() += (points.col(k).array() - at[k]).square() * weights_[k];
@@ -103,12 +105,13 @@ double Covariance::Gradient(const Eigen::MatrixXd& points, const Eigen::RowVecto
   const double trend =
       (weights.array() * Products(cube_, points, at).array() * (points.col(k).array() * 2 - 1))
           .sum();
-  return near + trend * trend_ * 4 / Numbers(cube_);
+  return near + trend * trend_ * 4 / CountNumbers(cube_);
 }
 
 double Covariance::VarianceGradient(const Eigen::RowVectorXd& at, size_t dimension) const {
   const double product = Products(cube_, at, at)[0];
-  return trend_ * 8 * product * (2 * at[static_cast<Eigen::Index>(dimension)] - 1) / Numbers(cube_);
+  return trend_ * 8 * product * (2 * at[static_cast<Eigen::Index>(dimension)] - 1) /
+         CountNumbers(cube_);
 }
 
 Eigen::MatrixXd Covariance::Distances(const Cube& cube, const Eigen::MatrixXd& points) {
@@ -121,7 +124,7 @@ Eigen::MatrixXd Covariance::Distances(const Cube& cube, const Eigen::MatrixXd& p
       const Eigen::Index below = n - j - 1;
       const auto others = points.col(k).tail(below).array();
       auto to = distances.col(k).segment(pair, below).array();
-      if (Listed(cube, i)) {
+      if (IsListed(cube, i)) {
         to = (others != points(j, k)).cast<double>();
       } else {
         to = (others - points(j, k)).square();

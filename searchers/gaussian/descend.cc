@@ -9,7 +9,7 @@
 namespace attune::searchers {
 namespace {
 
-struct EndsEarly : std::exception {};
+struct EarlyEnd : std::exception {};
 
 }  // namespace
 
@@ -17,10 +17,10 @@ double Descend(const Differentiable& function, const Eigen::VectorXd& low,
                const Eigen::VectorXd& high, int evaluations, Eigen::VectorXd& at) {
   double least = std::numeric_limits<double>::infinity();
   Eigen::VectorXd best = at;
-  const auto watched = [&](const Eigen::VectorXd& x, Eigen::VectorXd& gradient) {
-    if (evaluations-- == 0) throw EndsEarly();
+  const auto evaluate = [&](const Eigen::VectorXd& x, Eigen::VectorXd& gradient) {
+    if (evaluations-- == 0) throw EarlyEnd();
     const double value = function(x, gradient);
-    if (!std::isfinite(value) || !gradient.allFinite()) throw EndsEarly();
+    if (!std::isfinite(value) || !gradient.allFinite()) throw EarlyEnd();
     if (value < least) least = value, best = x;
     return value;
   };
@@ -33,9 +33,9 @@ double Descend(const Differentiable& function, const Eigen::VectorXd& low,
   Eigen::VectorXd x = at;
   double last = 0;
   try {
-    solver.minimize(watched, x, last, low, high);
+    solver.minimize(evaluate, x, last, low, high);
   } catch (const std::exception&) {
-    // No more evaluations, or a line search that finds nothing better: the best so far stands.
+    // No evaluations are left, or the line search failed. The best point so far is the result.
   }
   at = best;
   return least;

@@ -16,7 +16,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// Normal priors of logarithms, and their bounds.
+// A normal prior of a logarithm, with bounds.
 struct NormalPrior {
   double mean, deviation, low, high;
 
@@ -37,8 +37,8 @@ constexpr NormalPrior kTrend{-2, 3, -14, 7};
 constexpr NormalPrior kRipple{-5, 3, -14, 2};
 constexpr NormalPrior kBend{0, 2, -7, 9};
 
-// The lower half of (L·Lᵀ)⁻¹, of the lower half of L; block by block, so that what is 0 costs
-// little.
+// Computes the lower half of (L·Lᵀ)⁻¹ from the lower half of L. It works in blocks, to skip most of
+// the zeros.
 MatrixXd InverseOfProduct(const MatrixXd& factor) {
   constexpr Index kBlock = 24;
   const Index n = factor.rows();
@@ -58,8 +58,8 @@ MatrixXd InverseOfProduct(const MatrixXd& factor) {
   return product;
 }
 
-// Places of hyperparameters behind the lengthscales, and how many there are.
-enum : Index { kNoiseAfter, kTrendAfter, kRippleAfter, kBendAfter, kMore };
+// Offsets of the parameters after the lengthscales, and their number.
+enum : Index { kNoiseAfter, kTrendAfter, kRippleAfter, kBendAfter, kCountAfter };
 
 }  // namespace
 
@@ -95,14 +95,14 @@ double Evidence::operator()(const VectorXd& at, VectorXd& gradient) const {
   gradient.setZero(at.size());
   if (cholesky.info() != Eigen::Success) return std::numeric_limits<double>::infinity();
 
-  const Outcomes::Values outcomes = outcomes_.Bent(at[d + kBendAfter]);
+  const Outcomes::Values outcomes = outcomes_.ValuesFor(at[d + kBendAfter]);
   const VectorXd weights = cholesky.solve(outcomes.values);
   const double shape = kScaleShape + static_cast<double>(n) / 2;
   const double rate = kScaleRate + outcomes.values.dot(weights) / 2;
   double value = shape * Log(rate) - outcomes.log_jacobian;
   for (Index j = 0; j < n; ++j) value += Log(covariance(j, j));
 
-  // Half of what a change of a covariance of a pair, and of that of its mirror, does to the value.
+  // Half the derivative of the value by the covariance of a pair, which occurs twice in the matrix.
   MatrixXd effect = InverseOfProduct(covariance);
   effect.selfadjointView<Eigen::Lower>().rankUpdate(weights, -shape / rate);
   pair = 0;
@@ -128,24 +128,24 @@ double Evidence::operator()(const VectorXd& at, VectorXd& gradient) const {
       shape / rate * weights.dot(outcomes.derivatives) - outcomes.log_jacobian_derivative;
 
   const NormalPrior lengthscale = LengthscalePrior(cube_.size());
-  const auto believe = [&](Index i, const NormalPrior& prior) {
+  const auto add_prior = [&](Index i, const NormalPrior& prior) {
     value += prior.Penalty(at[i]);
     gradient[i] += prior.Slope(at[i]);
   };
-  for (Index k = 0; k < d; ++k) believe(k, lengthscale);
-  believe(d + kNoiseAfter, kNoise);
-  believe(d + kTrendAfter, kTrend);
-  believe(d + kBendAfter, kBend);
-  believe(d + kRippleAfter, kRipple);
+  for (Index k = 0; k < d; ++k) add_prior(k, lengthscale);
+  add_prior(d + kNoiseAfter, kNoise);
+  add_prior(d + kTrendAfter, kTrend);
+  add_prior(d + kBendAfter, kBend);
+  add_prior(d + kRippleAfter, kRipple);
   return value;
 }
 
 namespace {
 
-// The hyperparameters in the order of Evidence.
-VectorXd Numbers(const Fitted& fitted) {
+// The parameters in the order of Evidence.
+VectorXd VectorOf(const FittedParameters& fitted) {
   const Index d = fitted.covariance.lengthscales.size();
-  VectorXd numbers(d + kMore);
+  VectorXd numbers(d + kCountAfter);
   numbers.head(d) = fitted.covariance.lengthscales;
   numbers[d + kNoiseAfter] = fitted.covariance.noise;
   numbers[d + kTrendAfter] = fitted.covariance.trend;
@@ -156,21 +156,21 @@ VectorXd Numbers(const Fitted& fitted) {
 
 }  // namespace
 
-std::vector<Fitted> Beginnings(const Cube& cube) {
+std::vector<FittedParameters> StartingParameters(const Cube& cube) {
   const auto d = static_cast<Index>(cube.size());
   const double lengthscale = LengthscalePrior(cube.size()).mean;
-  Fitted smooth{{VectorXd::Constant(d, lengthscale), kNoise.mean, kTrend.mean, kRipple.mean},
-                kBend.mean};
-  Fitted rugged = smooth;
+  FittedParameters smooth{
+      {VectorXd::Constant(d, lengthscale), kNoise.mean, kTrend.mean, kRipple.mean}, kBend.mean};
+  FittedParameters rugged = smooth;
   rugged.covariance.ripple = -1;
   return {smooth, rugged};
 }
 
-Fitted Fit(const Cube& cube, const MatrixXd& points, const Outcomes& outcomes,
-           const std::vector<Fitted>& beginnings, int evaluations) {
+FittedParameters FitParameters(const Cube& cube, const MatrixXd& points, const Outcomes& outcomes,
+                               const std::vector<FittedParameters>& starts, int evaluations) {
   const auto d = static_cast<Index>(cube.size());
-  VectorXd low(d + kMore);
-  VectorXd high(d + kMore);
+  VectorXd low(d + kCountAfter);
+  VectorXd high(d + kCountAfter);
   const auto bound = [&](Index i, const NormalPrior& prior) {
     low[i] = prior.low, high[i] = prior.high;
   };
@@ -181,10 +181,10 @@ Fitted Fit(const Cube& cube, const MatrixXd& points, const Outcomes& outcomes,
   bound(d + kRippleAfter, kRipple);
 
   const Evidence evidence(cube, points, outcomes);
-  VectorXd best = Numbers(beginnings[0]);
+  VectorXd best = VectorOf(starts[0]);
   double least = std::numeric_limits<double>::infinity();
-  for (const Fitted& beginning : beginnings) {
-    VectorXd at = Numbers(beginning);
+  for (const FittedParameters& start : starts) {
+    VectorXd at = VectorOf(start);
     const double found = Descend(std::cref(evidence), low, high, evaluations, at);
     if (found < least) least = found, best = at;
   }

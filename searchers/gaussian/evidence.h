@@ -10,26 +10,28 @@
 
 namespace attune::searchers {
 
-// All that is fitted: Hyperparameters, and the bend of Outcomes.
-struct Fitted {
+// All parameters that are fitted.
+struct FittedParameters {
   Hyperparameters covariance;
-  double bend = 0;
+  double bend = 0;  // logarithm of the bend; see Outcomes
 };
 
-// The inverse gamma prior of the covariance's scale.
+// The inverse gamma prior of the scale of the covariance.
 inline constexpr double kScaleShape = 2;
 inline constexpr double kScaleRate = 2;
 
-// The negative logarithm of the posterior density of hyperparameters, but for a constant, and its
-// gradient, for Descend: lengthscales first, then noise, trend, ripple and bend.
+// The negative logarithm of the posterior density of the parameters, up to a constant, and its
+// gradient, for Descend. The parameters are the lengthscales, then noise, trend, ripple and bend.
 //
-// The scale of the covariance is integrated out, under its prior
-// (for the rest: Rasmussen and Williams 2006, §5.4.1). Priors: lengthscales as in Hvarfner,
-// Hellsten and Nardi ("Vanilla Bayesian Optimization Performs Great in High Dimensions", ICML
-// 2024), whose median grows with the root of the number of dimensions; the others log-normal.
+// The scale of the covariance is integrated out under its prior. The rest is the marginal
+// likelihood of Rasmussen and Williams 2006, §5.4.1. The prior of the lengthscales is that of
+// Hvarfner, Hellsten and Nardi ("Vanilla Bayesian Optimization Performs Great in High Dimensions",
+// ICML 2024), whose median grows with the square root of the number of dimensions. The other priors
+// are log-normal.
 class Evidence {
  public:
-  // A row of `points` an outcome. REQUIRES: at least one.
+  // `points` has one row per outcome. `cube` and `outcomes` must outlive the object. REQUIRES: at
+  // least one outcome.
   Evidence(const Cube& cube, const Eigen::MatrixXd& points, const Outcomes& outcomes);
 
   double operator()(const Eigen::VectorXd& at, Eigen::VectorXd& gradient) const;
@@ -42,12 +44,13 @@ class Evidence {
   Eigen::MatrixXd trend_;
 };
 
-// Where a fit begins without one before: of smooth losses, and of rugged ones.
-std::vector<Fitted> Beginnings(const Cube& cube);
+// The starts of a first fit: one for smooth losses, and one for rugged losses.
+std::vector<FittedParameters> StartingParameters(const Cube& cube);
 
-// The hyperparameters of the greatest posterior density that a descent from each of `beginnings`,
-// of so many evaluations, comes upon.
-Fitted Fit(const Cube& cube, const Eigen::MatrixXd& points, const Outcomes& outcomes,
-           const std::vector<Fitted>& beginnings, int evaluations);
+// Maximises the posterior density by a descent from each start, with this number of evaluations
+// each. Returns the best parameters found.
+FittedParameters FitParameters(const Cube& cube, const Eigen::MatrixXd& points,
+                               const Outcomes& outcomes,
+                               const std::vector<FittedParameters>& starts, int evaluations);
 
 }  // namespace attune::searchers

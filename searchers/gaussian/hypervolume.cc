@@ -17,8 +17,8 @@ using Eigen::MatrixXd;
 using Eigen::RowVectorXd;
 using Eigen::VectorXd;
 
-constexpr double kThin = 1e-9;        // a side that is none; values have a deviation of about 1
-constexpr double kLeastExtent = 0.1;  // of points that are all alike
+constexpr double kThin = 1e-9;        // minimum side; values have a deviation of about 1
+constexpr double kLeastExtent = 0.1;  // used if all points are equal
 
 // ---- the front -----------------------------------------------------------------------------
 
@@ -27,18 +27,18 @@ bool Dominates(const MatrixXd& points, Index a, Index b) {
          (points.row(a).array() < points.row(b).array()).any();
 }
 
-MatrixXd Rows(const MatrixXd& points, const std::vector<Index>& which) {
-  return points(which, Eigen::all);
+MatrixXd Rows(const MatrixXd& points, const std::vector<Index>& indices) {
+  return points(indices, Eigen::all);
 }
 
-// Of several alike the first.
+// The indices of the points on the front. Among equal points only the first is on it.
 std::vector<Index> FrontOf(const MatrixXd& points) {
   std::vector<Index> front;
   for (Index i = 0; i < points.rows(); ++i) {
-    const bool beaten = std::ranges::any_of(front, [&](Index other) {
+    const bool is_covered = std::ranges::any_of(front, [&](Index other) {
       return (points.row(other).array() <= points.row(i).array()).all();
     });
-    if (beaten) continue;
+    if (is_covered) continue;
     std::erase_if(front, [&](Index other) { return Dominates(points, i, other); });
     front.push_back(i);
   }
@@ -49,7 +49,7 @@ VectorXd ExtentOf(const MatrixXd& points) {
   return (points.colwise().maxCoeff() - points.colwise().minCoeff()).transpose();
 }
 
-// How many points of a front give no more than kMostBoxes boxes.
+// The largest number of points on a front that gives at most kMostBoxes boxes.
 size_t MostPoints(size_t objectives) {
   const auto boxes = [&](double points) {
     double count = 1;
@@ -66,8 +66,9 @@ size_t MostPoints(size_t objectives) {
   return points;
 }
 
-// As many, each as far as can be from those before it; the best of the first objective begins.
-MatrixXd FarApart(const MatrixXd& front, size_t count) {
+// Chooses `count` points. The first is the best of the first objective, and each further one is the
+// farthest from those before it.
+MatrixXd ChooseFarApart(const MatrixXd& front, size_t count) {
   if (front.rows() <= static_cast<Index>(count)) return front;
   const RowVectorXd unit = ExtentOf(front).transpose().cwiseMax(kThin).cwiseInverse();
   std::vector<Index> chosen;
@@ -85,16 +86,17 @@ MatrixXd FarApart(const MatrixXd& front, size_t count) {
   return Rows(front, chosen);
 }
 
-// ---- what it leaves open -------------------------------------------------------------------
+// ---- the undominated region ----------------------------------------------------------------
 
-class Cutter {
+class BoxCutter {
  public:
-  Cutter(const MatrixXd& points, const VectorXd& corner) : points_(points), sides_(corner.size()) {
+  BoxCutter(const MatrixXd& points, const VectorXd& corner)
+      : points_(points), sides_(corner.size()) {
     for (Index k = 0; k < corner.size(); ++k) {
       std::vector<double> values(points.rows());
       for (Index i = 0; i < points.rows(); ++i) values[static_cast<size_t>(i)] = points(i, k);
       std::ranges::sort(values);
-      std::vector<double>& edges = open_.edges.emplace_back(1, -kInfinity);
+      std::vector<double>& edges = region_.edges.emplace_back(1, -kInfinity);
       for (const double value : values) {
         if (value - edges.back() > kThin && corner[k] - value > kThin) edges.push_back(value);
       }
@@ -105,29 +107,30 @@ class Cutter {
     Cut(all, corner.size() - 1);
   }
 
-  Undominated Take() { return std::move(open_); }
+  UndominatedRegion Take() { return std::move(region_); }
 
  private:
-  // Where the coordinate lies among the edges.
+  // The index of the edge at the point's coordinate.
   uint32_t EdgeOf(Index point, Index k) const {
-    const std::vector<double>& edges = open_.edges[static_cast<size_t>(k)];
+    const std::vector<double>& edges = region_.edges[static_cast<size_t>(k)];
     const auto above = std::ranges::upper_bound(edges, points_(point, k) + kThin / 2);
     return static_cast<uint32_t>(std::min(above - edges.begin(), std::ssize(edges)) - 1);
   }
 
-  // What these points leave open in the objectives up to `k`.
+  // Adds the boxes that these points do not dominate in the objectives up to `k`.
   void Cut(const std::vector<Index>& points, Index k) {
-    const auto last = static_cast<uint32_t>(open_.edges[static_cast<size_t>(k)].size() - 1);
+    const auto last = static_cast<uint32_t>(region_.edges[static_cast<size_t>(k)].size() - 1);
     std::vector<std::pair<uint32_t, Index>> by_edge;
     for (const Index point : points) by_edge.emplace_back(EdgeOf(point, k), point);
     std::ranges::sort(by_edge);
     auto& side = sides_[static_cast<size_t>(k)];
     if (k == 0) {
       side = {0, by_edge.empty() ? last : by_edge.front().first};
-      if (side.low < side.high) open_.boxes.insert(open_.boxes.end(), sides_.begin(), sides_.end());
+      if (side.low < side.high)
+        region_.boxes.insert(region_.boxes.end(), sides_.begin(), sides_.end());
       return;
     }
-    // From edge to edge ever more points dominate.
+    // With each edge, more points can dominate.
     std::vector<Index> below;
     uint32_t low = 0;
     for (size_t i = 0; i <= by_edge.size(); ++i) {
@@ -142,20 +145,20 @@ class Cutter {
   }
 
   const MatrixXd& points_;
-  Undominated open_;
-  std::vector<Undominated::Side> sides_;
+  UndominatedRegion region_;
+  std::vector<UndominatedRegion::Side> sides_;
 };
 
-// ---- what a box adds -----------------------------------------------------------------------
+// ---- the improvement of a box --------------------------------------------------------------
 
 // log E max(edge - y, 0) for a normal y, and its derivatives by the mean and the deviation.
-struct Below {
+struct EdgeImprovement {
   double log = -kInfinity;
   double by_mean = 0;
   double by_deviation = 0;
 };
 
-Below BelowEdge(double edge, double mean, double deviation) {
+EdgeImprovement ImprovementBelow(double edge, double mean, double deviation) {
   if (edge == -kInfinity) return {};
   const double u = (edge - mean) / deviation;
   const LogImprovement improvement = LogExpectedImprovement(u);
@@ -164,24 +167,24 @@ Below BelowEdge(double edge, double mean, double deviation) {
 }
 
 // log(1 - exp(-x)) for x > 0.
-double LogOfRest(double x) { return x < 1e-5 ? Log(x) - x / 2 : Log(1 - Exp(-x)); }
+double LogOneMinusExp(double x) { return x < 1e-5 ? Log(x) - x / 2 : Log(1 - Exp(-x)); }
 
 // log(exp(high) - exp(low)), and its derivatives.
-Below Between(const Below& low, const Below& high) {
+EdgeImprovement ImprovementBetween(const EdgeImprovement& low, const EdgeImprovement& high) {
   if (low.log == -kInfinity) return high;
   const double apart = high.log - low.log;
-  if (!(apart > 0)) return {};  // so thin that it is nothing in these digits
-  const double log = high.log + LogOfRest(apart);
-  const double of_high = Exp(high.log - log);
-  const double of_low = Exp(low.log - log);
-  return {log, of_high * high.by_mean - of_low * low.by_mean,
-          of_high * high.by_deviation - of_low * low.by_deviation};
+  if (!(apart > 0)) return {};  // the difference is smaller than the rounding error
+  const double log = high.log + LogOneMinusExp(apart);
+  const double weight_high = Exp(high.log - log);
+  const double weight_low = Exp(low.log - log);
+  return {log, weight_high * high.by_mean - weight_low * low.by_mean,
+          weight_high * high.by_deviation - weight_low * low.by_deviation};
 }
 
 }  // namespace
 
-Undominated UndominatedBy(const MatrixXd& points, const VectorXd& corner) {
-  return Cutter(points, corner).Take();
+UndominatedRegion DecomposeUndominated(const MatrixXd& points, const VectorXd& corner) {
+  return BoxCutter(points, corner).Take();
 }
 
 HypervolumeImprovement::HypervolumeImprovement(std::vector<Process> objectives)
@@ -197,40 +200,41 @@ HypervolumeImprovement::HypervolumeImprovement(std::vector<Process> objectives)
     const MatrixXd front = Rows(points, FrontOf(points));
     const VectorXd extent = front.rows() > 1 ? ExtentOf(front) : ExtentOf(points);
     const VectorXd corner = front.colwise().maxCoeff().transpose() + extent.cwiseMax(kLeastExtent);
-    open_.push_back(UndominatedBy(FarApart(front, MostPoints(objectives_.size())), corner));
+    regions_.push_back(
+        DecomposeUndominated(ChooseFarApart(front, MostPoints(objectives_.size())), corner));
   }
 }
 
-HypervolumeImprovement::Expected HypervolumeImprovement::Expect(const MatrixXd& means,
-                                                                const VectorXd& variances) const {
+HypervolumeImprovement::ExpectedImprovement HypervolumeImprovement::ComputeImprovement(
+    const MatrixXd& means, const VectorXd& variances) const {
   const Index count = means.rows();
   const Index guesses = means.cols();
   const VectorXd deviations = variances.cwiseSqrt();
-  Expected expected{.by_means = MatrixXd::Zero(count, guesses),
-                    .by_variances = VectorXd::Zero(count)};
+  ExpectedImprovement expected{.by_means = MatrixXd::Zero(count, guesses),
+                               .by_variances = VectorXd::Zero(count)};
   MatrixXd by_deviations = MatrixXd::Zero(count, guesses);
   VectorXd logs(guesses);
-  std::vector<std::vector<Below>> below(static_cast<size_t>(count));
-  std::vector<Below> sides(static_cast<size_t>(count));
+  std::vector<std::vector<EdgeImprovement>> below(static_cast<size_t>(count));
+  std::vector<EdgeImprovement> sides(static_cast<size_t>(count));
   for (Index guess = 0; guess < guesses; ++guess) {
-    const Undominated& open = open_[static_cast<size_t>(guess)];
+    const UndominatedRegion& region = regions_[static_cast<size_t>(guess)];
     for (Index k = 0; k < count; ++k) {
       auto& edges = below[static_cast<size_t>(k)];
       edges.clear();
-      for (const double edge : open.edges[static_cast<size_t>(k)]) {
-        edges.push_back(BelowEdge(edge, means(k, guess), deviations[k]));
+      for (const double edge : region.edges[static_cast<size_t>(k)]) {
+        edges.push_back(ImprovementBelow(edge, means(k, guess), deviations[k]));
       }
     }
-    // A sum of exponentials that is scaled anew whenever a larger one comes.
+    // A sum of exponentials, relative to the largest one so far.
     double most = -kInfinity;
     double sum = 0;
     auto by_mean = expected.by_means.col(guess);
     auto by_deviation = by_deviations.col(guess);
-    for (size_t box = 0; box < open.boxes.size(); box += sides.size()) {
+    for (size_t box = 0; box < region.boxes.size(); box += sides.size()) {
       double log = 0;
       for (size_t k = 0; k < sides.size(); ++k) {
-        const Undominated::Side& side = open.boxes[box + k];
-        sides[k] = Between(below[k][side.low], below[k][side.high]);
+        const UndominatedRegion::Side& side = region.boxes[box + k];
+        sides[k] = ImprovementBetween(below[k][side.low], below[k][side.high]);
         log += sides[k].log;
       }
       if (log == -kInfinity) continue;
@@ -262,17 +266,17 @@ HypervolumeImprovement::Expected HypervolumeImprovement::Expect(const MatrixXd& 
 }
 
 VectorXd HypervolumeImprovement::LogImprovements(const MatrixXd& at) const {
-  std::vector<Process::Predictions> each;
-  for (const Process& objective : objectives_) each.push_back(objective.AtEach(at));
-  MatrixXd means(std::ssize(objectives_), each[0].means.rows());
+  std::vector<Process::Predictions> predictions;
+  for (const Process& objective : objectives_) predictions.push_back(objective.PredictEach(at));
+  MatrixXd means(std::ssize(objectives_), predictions[0].means.rows());
   VectorXd variances(means.rows());
   VectorXd logs(at.rows());
   for (Index i = 0; i < at.rows(); ++i) {
     for (Index k = 0; k < means.rows(); ++k) {
-      means.row(k) = each[static_cast<size_t>(k)].means.col(i);
-      variances[k] = each[static_cast<size_t>(k)].variances[i];
+      means.row(k) = predictions[static_cast<size_t>(k)].means.col(i);
+      variances[k] = predictions[static_cast<size_t>(k)].variances[i];
     }
-    logs[i] = Expect(means, variances).log;
+    logs[i] = ComputeImprovement(means, variances).log;
   }
   return logs;
 }
@@ -281,14 +285,14 @@ double HypervolumeImprovement::LogImprovement(const RowVectorXd& at,
                                               const std::vector<size_t>& dimensions,
                                               VectorXd& gradient) const {
   std::vector<Process::Place> places;
-  for (const Process& objective : objectives_) places.push_back(objective.PlaceAt(at));
+  for (const Process& objective : objectives_) places.push_back(objective.PredictForGradient(at));
   MatrixXd means(std::ssize(objectives_), places[0].prediction.means.size());
   VectorXd variances(means.rows());
   for (Index k = 0; k < means.rows(); ++k) {
     means.row(k) = places[static_cast<size_t>(k)].prediction.means;
     variances[k] = places[static_cast<size_t>(k)].prediction.variance;
   }
-  const Expected expected = Expect(means, variances);
+  const ExpectedImprovement expected = ComputeImprovement(means, variances);
   gradient = VectorXd::Zero(std::ssize(dimensions));
   for (Index k = 0; k < means.rows(); ++k) {
     const auto objective = static_cast<size_t>(k);

@@ -5,7 +5,7 @@
 namespace attune::searchers {
 
 // With x = -u and Mills' ratio (1 - Φ(x))/φ(x) = 1/(x + K), K = 1/(x + 2/(x + 3/(x + …))), the
-// improvement is φ(x)·K/(x + K), in which nothing cancels.
+// expectation is φ(x)·K/(x + K), which has no cancellation.
 LogImprovement LogExpectedImprovement(double u) {
   constexpr double kLogRoot2Pi = 0.91893853320467274178;
   constexpr double kTail = -3;

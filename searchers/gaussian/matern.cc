@@ -8,19 +8,19 @@
 namespace attune::searchers {
 namespace {
 
-// Numbers that are computed at once: two of the registers that every x86-64 has, so that one waits
-// less for the other.
+// Numbers that are computed together. They fill two SSE2 registers, so that instructions for one
+// register run while those for the other wait.
 constexpr size_t kMaternLanes = 4;
 using Lanes = double __attribute__((vector_size(8 * kMaternLanes)));
 using LanesBits = int64_t __attribute__((vector_size(8 * kMaternLanes)));
 
-// x becomes its exponential, as by Exp of core/base/elementary.h, without its branches.
+// Replaces x by its exponential: Exp of core/base/elementary.h without branches.
 // REQUIRES: -700 <= x <= 0.
 inline void ToExp(Lanes& x) {
   constexpr double kPerLn2 = 1.44269504088896340736;
   constexpr double kLn2High = 0x1.62e42fee00000p-1;
   constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
-  constexpr double kRound = 0x1.8p52;  // added, it leaves whole numbers in the lowest bits
+  constexpr double kRound = 0x1.8p52;  // adding it rounds to an integer in the lowest bits
   const Lanes shifted = x * kPerLn2 + kRound;
   const Lanes k = shifted - kRound;
   const Lanes r = (x - k * kLn2High) - k * kLn2Low;
@@ -47,9 +47,9 @@ inline void ToExp(Lanes& x) {
   std::memcpy(&x, &bits, sizeof x);
 }
 
-void OfLanes(double* values, double* slopes) {
+void ComputeLanes(double* values, double* slopes) {
   constexpr double kRoot5 = 2.2360679774997896964;
-  constexpr double kFarthest = 9e4;  // squared; beyond, the covariance is nothing
+  constexpr double kFarthest = 9e4;  // squared distance beyond which the covariance is negligible
   Lanes r;
   std::memcpy(&r, values, sizeof r);
   for (size_t lane = 0; lane < kMaternLanes; ++lane)
@@ -69,12 +69,12 @@ void Matern52(double* values, double* slopes, size_t count) {
   size_t i = 0;
   double unwanted[kMaternLanes];
   for (; i + kMaternLanes <= count; i += kMaternLanes) {
-    OfLanes(values + i, slopes != nullptr ? slopes + i : unwanted);
+    ComputeLanes(values + i, slopes != nullptr ? slopes + i : unwanted);
   }
   if (i == count) return;
   double rest[kMaternLanes] = {};
   std::copy(values + i, values + count, rest);
-  OfLanes(rest, unwanted);
+  ComputeLanes(rest, unwanted);
   std::copy(rest, rest + (count - i), values + i);
   if (slopes != nullptr) std::copy(unwanted, unwanted + (count - i), slopes + i);
 }

@@ -12,14 +12,14 @@
 namespace attune::searchers {
 namespace {
 
-constexpr size_t kDrawn = 96;          // points in the whole box
-constexpr size_t kNear = 64;           // and near good ones
-constexpr size_t kClimbs = 3;          // from the best of them
+constexpr size_t kDrawn = 96;          // points drawn in the box
+constexpr size_t kNear = 64;           // points drawn near good ones
+constexpr size_t kClimbs = 3;          // best points from which to climb
 constexpr int kClimbEvaluations = 16;  // of one climb over the numbers
-constexpr int kRounds = 3;             // numbers, then values, at most so often
-constexpr int64_t kFewSteps = 16;      // are tried one by one; more are climbed like a range
-constexpr size_t kMostValues = 16;     // of a list that are tried
-constexpr double kOver = 1e-9;         // beyond an edge lies the next cell
+constexpr int kRounds = 3;             // maximum rounds of climbing numbers and trying values
+constexpr int64_t kFewSteps = 16;      // with more steps, a parameter is climbed like a range
+constexpr size_t kMostValues = 16;     // values of a list that are tried
+constexpr double kPastEdge = 1e-9;     // distance past an edge, into the next cell
 
 class Climber {
  public:
@@ -36,29 +36,30 @@ class Climber {
     }
   }
 
-  // A point of the space: values in the middle of their cells, what does not exist absent, and
-  // what newly exists drawn.
-  Point Valid(Point point) {
+  // Makes a point of the space: steps move to the middle of their cells, parameters become absent
+  // as conditions require, and new parameters are drawn.
+  Point MakeValid(Point point) {
     if (!conditional_) {
       for (size_t k = 0; k < point.size(); ++k) point[k] = cube_.Snap(k, point[k]);
       return point;
     }
     const Config config = cube_.Build([&](size_t k) {
-      return std::isnan(point[k]) ? cube_.FromUniform(k, Within(k, random_.Uniform())) : point[k];
+      return std::isnan(point[k]) ? cube_.FromUniform(k, ScaleToBox(k, random_.Uniform()))
+                                  : point[k];
     });
     return cube_.Place(config).value();
   }
 
-  Point Drawn() {
+  Point DrawInBox() {
     Point point(cube_.size());
     for (size_t k = 0; k < point.size(); ++k) {
-      point[k] = cube_.FromUniform(k, Within(k, random_.Uniform()));
+      point[k] = cube_.FromUniform(k, ScaleToBox(k, random_.Uniform()));
     }
-    return Valid(std::move(point));
+    return MakeValid(std::move(point));
   }
 
-  // Some numbers moved, by more or less, and now and then another value of a list.
-  Point Near(Point point) {
+  // Moves some numbers by a random distance, and changes listed values with a small probability.
+  Point DrawNear(Point point) {
     const double size = Exp(random_.Uniform(Log(0.003), Log(0.3)));
     const auto count = static_cast<double>(point.size());
     const double chance = std::min(1.0, 8 / count);
@@ -73,17 +74,17 @@ class Climber {
         point[k] = std::clamp(point[k] + size * move, box_.low[k], box_.high[k]);
       }
     }
-    return Valid(std::move(point));
+    return MakeValid(std::move(point));
   }
 
-  // Those that are wanted, with what is expected of them.
-  std::vector<Promising> Scored(std::vector<Point> points) const {
+  // Scores the points that are wanted.
+  std::vector<ScoredPoint> Score(std::vector<Point> points) const {
     std::erase_if(points, [this](const Point& point) { return !wanted_(point); });
     Eigen::MatrixXd rows(std::ssize(points), static_cast<Eigen::Index>(cube_.size()));
     for (Eigen::Index i = 0; i < rows.rows(); ++i) {
       rows.row(i) = Encoded(cube_, points[static_cast<size_t>(i)]);
     }
-    std::vector<Promising> scored;
+    std::vector<ScoredPoint> scored;
     if (points.empty()) return scored;
     const Eigen::VectorXd logs = acquisition_.LogImprovements(rows);
     for (size_t i = 0; i < points.size(); ++i) {
@@ -94,7 +95,7 @@ class Climber {
     return scored;
   }
 
-  void Climb(Promising& from) {
+  void Climb(ScoredPoint& from) {
     for (int round = 0; round < kRounds; ++round) {
       const bool moved = ClimbNumbers(from);
       if (!TryValues(from) || (!moved && round > 0)) break;
@@ -102,25 +103,26 @@ class Climber {
   }
 
  private:
-  double Within(size_t k, double u) const {
+  // Maps a uniform number to the box; for a list, returns it as it is.
+  double ScaleToBox(size_t k, double u) const {
     if (cube_.dimensions()[k].kind == Cube::Kind::kChoice) return u;
     return box_.low[k] + u * (box_.high[k] - box_.low[k]);
   }
 
-  bool Climbable(size_t k) const {
+  bool IsClimbable(size_t k) const {
     const Cube::Dimension& dimension = cube_.dimensions()[k];
     return dimension.kind == Cube::Kind::kRange ||
            (dimension.kind == Cube::Kind::kSteps && dimension.count > kFewSteps);
   }
 
-  bool ClimbNumbers(Promising& from) {
+  bool ClimbNumbers(ScoredPoint& from) {
     std::vector<size_t> numbers;
     for (size_t k = 0; k < cube_.size(); ++k) {
-      if (Climbable(k) && !std::isnan(from.point[k])) numbers.push_back(k);
+      if (IsClimbable(k) && !std::isnan(from.point[k])) numbers.push_back(k);
     }
     if (numbers.empty()) return false;
     const auto count = static_cast<Eigen::Index>(numbers.size());
-    // In units of the lengthscales, so that each number changes the improvement about as fast.
+    // In units of the lengthscales, so that all numbers change the improvement at a similar rate.
     Eigen::VectorXd unit(count);
     Eigen::VectorXd at(count);
     Eigen::VectorXd low(count);
@@ -141,7 +143,7 @@ class Climber {
     const auto loss = [&](const Eigen::VectorXd& x, Eigen::VectorXd& gradient) {
       put(x);
       double value = acquisition_.LogImprovement(row, numbers, gradient);
-      if (belief_.prior != nullptr) value += Believed(from.point, numbers, row, gradient);
+      if (belief_.prior != nullptr) value += AddBelief(from.point, numbers, row, gradient);
       gradient = -(gradient.array() * unit.array());
       return -value;
     };
@@ -151,13 +153,13 @@ class Climber {
       const size_t k = numbers[static_cast<size_t>(i)];
       to[k] = cube_.Snap(k, std::clamp(at[i] * unit[i], box_.low[k], box_.high[k]));
     }
-    if (conditional_) to = Valid(std::move(to));
-    return Take(from, {std::move(to)});
+    if (conditional_) to = MakeValid(std::move(to));
+    return ReplaceIfBetter(from, {std::move(to)});
   }
 
-  // What the belief adds where these numbers are as in `row`, and to the gradient by them.
-  double Believed(Point point, const std::vector<size_t>& numbers, const Eigen::RowVectorXd& row,
-                  Eigen::VectorXd& gradient) const {
+  // The term of the belief if these numbers are as in `row`. Adds its derivatives to the gradient.
+  double AddBelief(Point point, const std::vector<size_t>& numbers, const Eigen::RowVectorXd& row,
+                   Eigen::VectorXd& gradient) const {
     for (const size_t k : numbers) point[k] = row[static_cast<Eigen::Index>(k)];
     const std::vector<double> slope = belief_.prior->Slope(point);
     for (size_t i = 0; i < numbers.size(); ++i)
@@ -165,8 +167,8 @@ class Climber {
     return belief_.weight * belief_.prior->LogDensity(point);
   }
 
-  // Each step and list in turn, the others being as they are.
-  bool TryValues(Promising& from) {
+  // Tries other values of each step and list in turn. Returns whether one was better.
+  bool TryValues(ScoredPoint& from) {
     bool better = false;
     for (size_t k = 0; k < cube_.size(); ++k) {
       const Cube::Dimension& dimension = cube_.dimensions()[k];
@@ -176,14 +178,14 @@ class Climber {
       for (const double value : ValuesToTry(k, from.point[k])) {
         Point& other = others.emplace_back(from.point);
         other[k] = value;
-        if (conditional_) other = Valid(std::move(other));
+        if (conditional_) other = MakeValid(std::move(other));
       }
-      better = Take(from, std::move(others)) || better;
+      better = ReplaceIfBetter(from, std::move(others)) || better;
     }
     return better;
   }
 
-  std::vector<double> ValuesToTry(size_t k, double now) {
+  std::vector<double> ValuesToTry(size_t k, double current) {
     const Cube::Dimension& dimension = cube_.dimensions()[k];
     std::vector<double> values;
     if (dimension.kind == Cube::Kind::kChoice) {
@@ -194,22 +196,22 @@ class Climber {
       }
     } else if (dimension.count <= kFewSteps) {
       for (double edge = 0; std::ssize(values) < dimension.count;) {
-        const auto [low, high] = cube_.CellAround(k, edge + kOver);
+        const auto [low, high] = cube_.CellAround(k, edge + kPastEdge);
         values.push_back(cube_.Snap(k, (low + high) / 2));
         edge = high;
       }
     } else {
-      const auto [low, high] = cube_.CellAround(k, now);
-      values = {cube_.Snap(k, low - kOver), cube_.Snap(k, high + kOver)};
+      const auto [low, high] = cube_.CellAround(k, current);
+      values = {cube_.Snap(k, low - kPastEdge), cube_.Snap(k, high + kPastEdge)};
     }
-    std::erase(values, now);
+    std::erase(values, current);
     return values;
   }
 
-  // The best of these instead, if it is better.
-  bool Take(Promising& from, std::vector<Point> others) const {
-    std::vector<Promising> scored = Scored(std::move(others));
-    const auto best = std::ranges::max_element(scored, {}, &Promising::log_improvement);
+  // Replaces the point by the best of the others if that is better. Returns whether it did.
+  bool ReplaceIfBetter(ScoredPoint& from, std::vector<Point> others) const {
+    std::vector<ScoredPoint> scored = Score(std::move(others));
+    const auto best = std::ranges::max_element(scored, {}, &ScoredPoint::log_improvement);
     if (best == scored.end() || !(best->log_improvement > from.log_improvement)) return false;
     from = std::move(*best);
     return true;
@@ -226,25 +228,25 @@ class Climber {
 
 }  // namespace
 
-std::optional<Promising> MostPromising(const Cube& cube, const Acquisition& acquisition,
-                                       const Belief& belief, const Box& box,
-                                       const std::vector<Point>& good,
-                                       const std::function<bool(const Point&)>& wanted,
-                                       RandomStream& random) {
+std::optional<ScoredPoint> MaximiseAcquisition(const Cube& cube, const Acquisition& acquisition,
+                                               const Belief& belief, const Box& box,
+                                               const std::vector<Point>& good,
+                                               const std::function<bool(const Point&)>& wanted,
+                                               RandomStream& random) {
   Climber climber(cube, acquisition, belief, box, wanted, random);
   std::vector<Point> points;
-  for (size_t i = 0; i < kDrawn; ++i) points.push_back(climber.Drawn());
+  for (size_t i = 0; i < kDrawn; ++i) points.push_back(climber.DrawInBox());
   for (size_t i = 0; i < kNear && !good.empty(); ++i) {
-    points.push_back(climber.Near(good[i % good.size()]));
+    points.push_back(climber.DrawNear(good[i % good.size()]));
   }
-  std::vector<Promising> candidates = climber.Scored(std::move(points));
+  std::vector<ScoredPoint> candidates = climber.Score(std::move(points));
   if (candidates.empty()) return std::nullopt;
   const size_t climbs = std::min(kClimbs, candidates.size());
   std::ranges::partial_sort(candidates, candidates.begin() + static_cast<ptrdiff_t>(climbs),
-                            std::ranges::greater{}, &Promising::log_improvement);
+                            std::ranges::greater{}, &ScoredPoint::log_improvement);
   candidates.resize(climbs);
-  for (Promising& candidate : candidates) climber.Climb(candidate);
-  return *std::ranges::max_element(candidates, {}, &Promising::log_improvement);
+  for (ScoredPoint& candidate : candidates) climber.Climb(candidate);
+  return *std::ranges::max_element(candidates, {}, &ScoredPoint::log_improvement);
 }
 
 }  // namespace attune::searchers

@@ -12,25 +12,26 @@
 
 namespace attune::searchers {
 
-struct Promising {
+struct ScoredPoint {
   Point point;
-  double log_improvement = 0;  // that is expected there: Acquisition::LogImprovement
+  double log_improvement = 0;  // Acquisition::LogImprovement, plus the term of Belief
 };
 
-// What earlier sweeps add to the logarithm of the improvement: `weight` times that of their
-// density.
+// Adds `weight` times the logarithm of the earlier sweeps' density to the logarithm of the
+// improvement.
 struct Belief {
-  const Prior* prior = nullptr;  // null: nothing
+  const Prior* prior = nullptr;  // null: no term
   double weight = 0;
 };
 
-// Where the most improvement is expected, of the points that `wanted` says yes to: the best of some
-// drawn in the box and some near `good` ones, after a climb by gradients over the numbers and by
-// trying the other values of steps and lists. Nullopt when nothing drawn is wanted.
-std::optional<Promising> MostPromising(const Cube& cube, const Acquisition& acquisition,
-                                       const Belief& belief, const Box& box,
-                                       const std::vector<Point>& good,
-                                       const std::function<bool(const Point&)>& wanted,
-                                       RandomStream& random);
+// Searches for the point with the largest improvement, among the points for which `wanted` returns
+// true. Draws points in the box and near the `good` points, and climbs from the best of them:
+// numbers by gradients, steps and lists by trying other values. Nullopt if no drawn point is
+// wanted.
+std::optional<ScoredPoint> MaximiseAcquisition(const Cube& cube, const Acquisition& acquisition,
+                                               const Belief& belief, const Box& box,
+                                               const std::vector<Point>& good,
+                                               const std::function<bool(const Point&)>& wanted,
+                                               RandomStream& random);
 
 }  // namespace attune::searchers

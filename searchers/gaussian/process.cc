@@ -20,7 +20,7 @@ using Eigen::VectorXd;
 
 }  // namespace
 
-Process::Process(const Cube& cube, const Fitted& fitted, const MatrixXd& points,
+Process::Process(const Cube& cube, const FittedParameters& fitted, const MatrixXd& points,
                  const Outcomes& outcomes, const MatrixXd& pending, const MatrixXd& draws)
     : covariance_(cube, fitted.covariance), points_(points.rows() + pending.rows(), points.cols()) {
   const Index known = points.rows();
@@ -29,11 +29,11 @@ Process::Process(const Cube& cube, const Fitted& fitted, const MatrixXd& points,
   MatrixXd covariance(all, all);
   VectorXd column;
   for (Index i = 0; i < all; ++i) {
-    covariance_.With(points_, points_.row(i), column, nullptr);
+    covariance_.ComputeColumn(points_, points_.row(i), column, nullptr);
     covariance.col(i) = column;
   }
-  // Of points that lie on one another, or of extreme scales, a little noise more makes a matrix
-  // that can be factorised.
+  // If points coincide or scales are extreme, the factorisation may fail. It succeeds with a little
+  // more noise.
   Eigen::LLT<MatrixXd> cholesky;
   double noise = Exp(fitted.covariance.noise);
   for (;; noise *= 10) {
@@ -44,7 +44,7 @@ Process::Process(const Cube& cube, const Fitted& fitted, const MatrixXd& points,
     ATTUNE_CHECK(noise < 1e6);
   }
   factor_ = cholesky.matrixL();
-  const VectorXd values = outcomes.Bent(fitted.bend).values;
+  const VectorXd values = outcomes.ValuesFor(fitted.bend).values;
   const VectorXd reduced =
       factor_.topLeftCorner(known, known).triangularView<Eigen::Lower>().solve(values);
   scale_ =
@@ -57,24 +57,25 @@ Process::Process(const Cube& cube, const Fitted& fitted, const MatrixXd& points,
   best_ = means_.colwise().minCoeff();
 }
 
-double Process::VarianceLeft(const RowVectorXd& at, const VectorXd& reduced) const {
-  constexpr double kLeast = 1e-12;  // of the variance before anything was seen
-  const double before = covariance_.Variance(at);
-  return scale_ * std::max(before - reduced.squaredNorm(), kLeast * before);
+double Process::PosteriorVariance(const RowVectorXd& at, const VectorXd& reduced) const {
+  constexpr double kLeast = 1e-12;  // share of the prior variance
+  const double prior = covariance_.Variance(at);
+  return scale_ * std::max(prior - reduced.squaredNorm(), kLeast * prior);
 }
 
-Process::Prediction Process::At(const RowVectorXd& at) const {
+Process::Prediction Process::Predict(const RowVectorXd& at) const {
   VectorXd reduced;
-  covariance_.With(points_, at, reduced, nullptr);
+  covariance_.ComputeColumn(points_, at, reduced, nullptr);
   factor_.triangularView<Eigen::Lower>().solveInPlace(reduced);
-  return {reduced_.transpose() * reduced, VarianceLeft(at, reduced)};
+  return {reduced_.transpose() * reduced, PosteriorVariance(at, reduced)};
 }
 
-Process::Expected Process::Expect(const VectorXd& means, double variance) const {
+Process::ExpectedImprovement Process::ComputeImprovement(const VectorXd& means,
+                                                         double variance) const {
   const double deviation = std::sqrt(variance);
   const Index guesses = means.size();
   VectorXd logs(guesses);
-  Expected expected{.by_mean = VectorXd(guesses)};
+  ExpectedImprovement expected{.by_mean = VectorXd(guesses)};
   for (Index i = 0; i < guesses; ++i) {
     const auto improvement = LogExpectedImprovement((best_[i] - means[i]) / deviation);
     logs[i] = improvement.value;
@@ -89,26 +90,26 @@ Process::Expected Process::Expect(const VectorXd& means, double variance) const 
   return expected;
 }
 
-Process::Predictions Process::AtEach(const MatrixXd& at) const {
+Process::Predictions Process::PredictEach(const MatrixXd& at) const {
   MatrixXd reduced(points_.rows(), at.rows());
   VectorXd column;
   for (Index i = 0; i < at.rows(); ++i) {
-    covariance_.With(points_, at.row(i), column, nullptr);
+    covariance_.ComputeColumn(points_, at.row(i), column, nullptr);
     reduced.col(i) = column;
   }
   factor_.triangularView<Eigen::Lower>().solveInPlace(reduced);
   Predictions predictions{reduced_.transpose() * reduced, VectorXd(at.rows())};
   for (Index i = 0; i < at.rows(); ++i) {
-    predictions.variances[i] = VarianceLeft(at.row(i), reduced.col(i));
+    predictions.variances[i] = PosteriorVariance(at.row(i), reduced.col(i));
   }
   return predictions;
 }
 
-Process::Place Process::PlaceAt(const RowVectorXd& at) const {
+Process::Place Process::PredictForGradient(const RowVectorXd& at) const {
   Place place{.at = at};
-  covariance_.With(points_, at, place.reduced, &place.slopes);
+  covariance_.ComputeColumn(points_, at, place.reduced, &place.slopes);
   factor_.triangularView<Eigen::Lower>().solveInPlace(place.reduced);
-  place.prediction = {reduced_.transpose() * place.reduced, VarianceLeft(at, place.reduced)};
+  place.prediction = {reduced_.transpose() * place.reduced, PosteriorVariance(at, place.reduced)};
   return place;
 }
 
@@ -127,18 +128,19 @@ VectorXd Process::Gradient(Place place, const VectorXd& by_means, double by_vari
 }
 
 VectorXd Process::LogImprovements(const MatrixXd& at) const {
-  const Predictions predictions = AtEach(at);
+  const Predictions predictions = PredictEach(at);
   VectorXd logs(at.rows());
   for (Index i = 0; i < at.rows(); ++i) {
-    logs[i] = Expect(predictions.means.col(i), predictions.variances[i]).log;
+    logs[i] = ComputeImprovement(predictions.means.col(i), predictions.variances[i]).log;
   }
   return logs;
 }
 
 double Process::LogImprovement(const RowVectorXd& at, const std::vector<size_t>& dimensions,
                                VectorXd& gradient) const {
-  Place place = PlaceAt(at);
-  const Expected expected = Expect(place.prediction.means, place.prediction.variance);
+  Place place = PredictForGradient(at);
+  const ExpectedImprovement expected =
+      ComputeImprovement(place.prediction.means, place.prediction.variance);
   gradient = Gradient(std::move(place), expected.by_mean, expected.by_variance, dimensions);
   return expected.log;
 }

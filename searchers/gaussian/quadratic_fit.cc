@@ -14,13 +14,13 @@
 namespace attune::searchers {
 namespace {
 
-constexpr size_t kFewestResults = 6;   // results
-constexpr size_t kResultsForTerm = 3;  // at most
-constexpr double kRidge = 2e-5;        // beside as many as there are results
+constexpr size_t kFewestResults = 6;
+constexpr size_t kResultsForTerm = 3;  // maximum number of results per term
+constexpr double kRidge = 2e-5;        // added to the diagonal, which is the number of results
 constexpr double kLeastSpread = 1e-12;
 constexpr double kMostLeverage = 1 - 1e-9;
-constexpr double kLowest = -37;  // deviations, beyond which a chance is no normal number
-constexpr int kDescents = 30;    // through all coordinates
+constexpr double kLowest = -37;  // below this quantile, a probability is a subnormal number
+constexpr int kDescents = 30;    // passes through all coordinates
 
 bool IsNumber(const Axis& axis) { return axis.kind != Cube::Kind::kChoice; }
 
@@ -41,7 +41,8 @@ size_t MostResults(const std::vector<Axis>& axes, bool products) {
 
 }  // namespace
 
-// By axis x and x² of a number, or which value of the list it is; then the products.
+// The terms of each axis: x and x² of a number, an indicator for each value of a list. Then the
+// products.
 template <typename Row>
 void QuadraticFit::PutTerms(const Point& point, Row&& row) const {
   const auto scaled = [&](size_t i) { return (point[i] - scales_[i].centre) / scales_[i].width; };
@@ -64,7 +65,7 @@ void QuadraticFit::PutTerms(const Point& point, Row&& row) const {
   }
 }
 
-Point QuadraticFit::Least(const std::vector<double>& slopes, Point point) const {
+Point QuadraticFit::MinimumOf(const std::vector<double>& slopes, Point point) const {
   struct Number {
     size_t axis;
     bool varies;
@@ -116,7 +117,7 @@ Point QuadraticFit::Least(const std::vector<double>& slopes, Point point) const 
   return point;
 }
 
-size_t QuadraticFit::Wanted(const std::vector<Axis>& axes) {
+size_t QuadraticFit::ResultsMax(const std::vector<Axis>& axes) {
   return std::max(MostResults(axes, false), MostResults(axes, true));
 }
 
@@ -124,7 +125,7 @@ std::optional<QuadraticFit> QuadraticFit::Make(const std::vector<Axis>& axes,
                                                const std::vector<Point>& points,
                                                const std::vector<double>& values,
                                                const std::vector<Point>& failed) {
-  ATTUNE_CHECK(points.size() <= Wanted(axes) && failed.size() <= WantedFailed(axes));
+  ATTUNE_CHECK(points.size() <= ResultsMax(axes) && failed.size() <= FailedMax(axes));
   ATTUNE_CHECK(points.size() == values.size());
   auto fit = Make(axes, points, values, failed, false);
   if (points.size() + failed.size() < TermsOf(axes, true)) return fit;
@@ -138,22 +139,22 @@ std::optional<QuadraticFit> QuadraticFit::Make(const std::vector<Axis>& axes,
                                                const std::vector<Point>& failed, bool products) {
   const size_t most = MostResults(axes, products);
   const size_t worst = std::min(failed.size(), most / 3);
-  const size_t sound = std::min(points.size(), most - worst);
-  if (sound == 0 || sound + worst < kFewestResults) return std::nullopt;
-  const double extent = values[sound - 1] - values[0];
+  const size_t valued = std::min(points.size(), most - worst);
+  if (valued == 0 || valued + worst < kFewestResults) return std::nullopt;
+  const double extent = values[valued - 1] - values[0];
   if (!(extent > 0) || !std::isfinite(extent)) return std::nullopt;
-  const auto count = static_cast<Eigen::Index>(sound + worst);
+  const auto count = static_cast<Eigen::Index>(valued + worst);
   const auto results = static_cast<double>(count);
   const auto terms = static_cast<Eigen::Index>(TermsOf(axes, products));
   const auto at = [&](Eigen::Index i) -> const Point& {
     const auto place = static_cast<size_t>(i);
-    return place < sound ? points[place] : failed[place - sound];
+    return place < valued ? points[place] : failed[place - valued];
   };
 
   QuadraticFit fit;
   fit.axes_ = axes;
   fit.products_ = products;
-  fit.results_ = sound + worst;
+  fit.results_ = valued + worst;
   for (size_t k = 0; k < axes.size(); ++k) {
     Scale& scale = fit.scales_.emplace_back();
     double squares = 0;
@@ -165,13 +166,13 @@ std::optional<QuadraticFit> QuadraticFit::Make(const std::vector<Axis>& axes,
   }
 
   Eigen::MatrixXd design(count, terms);
-  Eigen::VectorXd wanted(count);
+  Eigen::VectorXd targets(count);
   for (Eigen::Index i = 0; i < count; ++i) {
     fit.PutTerms(at(i), design.row(i));
-    const double value = values[std::min(static_cast<size_t>(i), sound - 1)];
-    wanted[i] = (value - values[0]) / extent;
+    const double value = values[std::min(static_cast<size_t>(i), valued - 1)];
+    targets[i] = (value - values[0]) / extent;
   }
-  wanted.array() -= wanted.mean();
+  targets.array() -= targets.mean();
   for (Eigen::Index j = 0; j < terms; ++j) {
     Term& term = fit.terms_.emplace_back();
     term.mean = design.col(j).mean();
@@ -187,34 +188,34 @@ std::optional<QuadraticFit> QuadraticFit::Make(const std::vector<Axis>& axes,
   precision.diagonal().array() += kRidge;
   const Eigen::LLT<Eigen::MatrixXd> factors(precision);
   if (factors.info() != Eigen::Success) return std::nullopt;
-  const Eigen::VectorXd slopes = factors.solve(design.transpose() * wanted);
+  const Eigen::VectorXd slopes = factors.solve(design.transpose() * targets);
   const Eigen::MatrixXd halves = factors.matrixL().solve(design.transpose());
   const Eigen::ArrayXd leverages =
       halves.colwise().squaredNorm().transpose().array() + 1 / results;  // the mean's
-  const Eigen::VectorXd off =
-      (wanted - design * slopes).array() / (1 - leverages.min(kMostLeverage));
-  fit.explained_ = 1 - off.squaredNorm() / wanted.squaredNorm();
+  const Eigen::VectorXd errors =  // of each result, predicted by a fit without it
+      (targets - design * slopes).array() / (1 - leverages.min(kMostLeverage));
+  fit.explained_ = 1 - errors.squaredNorm() / targets.squaredNorm();
   if (!(fit.explained_ > 0)) return std::nullopt;
-  fit.best_ = wanted[0];
-  fit.deviation_ = std::max(std::sqrt(off.squaredNorm() / results), kLeastSpread);
+  fit.best_ = targets[0];
+  fit.deviation_ = std::max(std::sqrt(errors.squaredNorm() / results), kLeastSpread);
   for (Eigen::Index j = 0; j < terms; ++j) fit.terms_[static_cast<size_t>(j)].slope = slopes[j];
   const Eigen::MatrixXd factor = factors.matrixL();
   fit.factor_.assign(factor.reshaped().begin(), factor.reshaped().end());
   return fit;
 }
 
-double QuadraticFit::LogBetter(const Point& point) const {
+double QuadraticFit::LogImprovementChance(const Point& point) const {
   const size_t count = terms_.size();
   std::vector<double> units(count);
   PutTerms(point, units);
   double predicted = 0;
-  double variance = 0;  // of a result there, in units of how far the values spread
+  double variance = 0;  // of a result at the point
   for (size_t i = 0; i < count; ++i) {
     const Term& term = terms_[i];
     units[i] = (units[i] - term.mean) / term.deviation;
     predicted += term.slope * units[i];
     if (term.varies) continue;
-    variance += units[i] * units[i];  // nothing is known: as much as all that is
+    variance += units[i] * units[i];  // nothing is known about this term
     units[i] = 0;
   }
   variance += deviation_ * deviation_;
@@ -230,7 +231,7 @@ Point QuadraticFit::Draw(RandomStream& random, Point from) const {
   const size_t count = terms_.size();
   std::vector<double> slopes(count);
   for (double& slope : slopes) slope = StandardNormal(random);
-  for (size_t i = count; i-- > 0;) {  // their covariance is the inverse of the precision
+  for (size_t i = count; i-- > 0;) {  // gives them the inverse of the precision as covariance
     for (size_t j = i + 1; j < count; ++j) slopes[i] -= factor_[i * count + j] * slopes[j];
     slopes[i] /= factor_[i * count + i];
   }
@@ -238,7 +239,7 @@ Point QuadraticFit::Draw(RandomStream& random, Point from) const {
     const Term& term = terms_[i];
     slopes[i] = term.varies ? (term.slope + deviation_ * slopes[i]) / term.deviation : 0;
   }
-  return Least(slopes, std::move(from));
+  return MinimumOf(slopes, std::move(from));
 }
 
 }  // namespace attune::searchers

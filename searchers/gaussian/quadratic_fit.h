@@ -9,52 +9,51 @@
 
 namespace attune::searchers {
 
-// What the best results say of the points between them: a quadratic function of the coordinates, by
-// ridge regression, as in the local model of lq-CMA-ES (Hansen, "A global surrogate assisted
-// CMA-ES", GECCO 2019). A list has a number for each value instead. How far it is off is known from
-// the results, each predicted by a fit without it.
+// A quadratic function of the coordinates, fitted to the best results by ridge regression, as in
+// the local model of lq-CMA-ES (Hansen, "A global surrogate assisted CMA-ES", GECCO 2019). A list
+// has one coefficient per value. The error is estimated by leave-one-out cross-validation.
 //
-// There is one with a product for each two numbers, and one without, of fewer results; the one that
-// predicts the larger part of the spread of its results is taken.
+// Two functions are fitted: one with a product for each pair of numbers, and one without, from
+// fewer results. The function that explains the larger share of the variance is used.
 class QuadraticFit {
  public:
-  // With more a fit costs more than a proposal may.
+  // With more terms, a fit takes too long for a proposal.
   static constexpr size_t kMostTerms = 64;
 
-  // How many of the best results it is of, at most; 0 where there are too many terms.
-  static size_t Wanted(const std::vector<Axis>& axes);
-  // And of those that came to nothing, instead of as many of the best.
-  static size_t WantedFailed(const std::vector<Axis>& axes) { return Wanted(axes) / 3; }
+  // The maximum number of results; 0 if there are too many terms.
+  static size_t ResultsMax(const std::vector<Axis>& axes);
+  // The maximum number of failed points. Each replaces one of the best results.
+  static size_t FailedMax(const std::vector<Axis>& axes) { return ResultsMax(axes) / 3; }
 
-  // Nullopt where there are too few results, they are all alike, or neither fit predicts anything.
-  // `failed` is where others came to nothing: it counts as the worst of the results that are taken,
-  // or the search would go on behind a border that no result lies behind.
-  // REQUIRES: no more than Wanted() and WantedFailed(), a coordinate an axis, a value each of
-  // `points`, the least value first.
+  // Nullopt if there are too few results, if they are all equal, or if no fit explains anything.
+  // `failed` are the points of trials without a value. They count as the worst of the results, to
+  // keep the search out of regions where trials fail.
+  // REQUIRES: at most ResultsMax() points and FailedMax() failed ones, with one coordinate per
+  // axis; one value per point, in ascending order.
   static std::optional<QuadraticFit> Make(const std::vector<Axis>& axes,
                                           const std::vector<Point>& points,
                                           const std::vector<double>& values,
                                           const std::vector<Point>& failed = {});
 
-  // The logarithm of the chance that a point is better than the best one.
-  double LogBetter(const Point& point) const;
+  // The logarithm of the probability that a point is better than the best result.
+  double LogImprovementChance(const Point& point) const;
 
-  // Where one of the functions that the results allow is least, drawn by how likely each is
-  // (Thompson sampling); with products the minimum that coordinate descent comes to from the point.
-  // In coordinates in which the results are all alike it stays at that point.
+  // Thompson sampling: draws a function from the posterior distribution, and returns its minimum.
+  // With products, this is the minimum that coordinate descent finds from the point. Coordinates
+  // that are equal in all results stay as in the point.
   Point Draw(RandomStream& random, Point from) const;
 
   size_t results() const { return results_; }
-  // Part of the spread of the results that it predicts: in (0, 1].
+  // The share of the variance of the results that the fit explains (R²); in (0, 1].
   double explained() const { return explained_; }
 
  private:
-  // Coordinates of an axis in units of how far the results spread.
+  // Centre and standard deviation of the results' coordinates in an axis.
   struct Scale {
     double centre = 0;
     double width = 1;
   };
-  // A column of the regression: what it is in units of its deviation over the results.
+  // A column of the regression. It is standardised to the mean and the deviation of the results.
   struct Term {
     double mean = 0;
     double deviation = 1;
@@ -71,19 +70,19 @@ class QuadraticFit {
 
   template <typename Row>
   void PutTerms(const Point& point, Row&& row) const;
-  // Where the quadratic function of these slopes is least: exactly, where it has no products.
-  Point Least(const std::vector<double>& slopes, Point point) const;
+  // The minimum of the quadratic function with these slopes; exact if it has no products.
+  Point MinimumOf(const std::vector<double>& slopes, Point point) const;
 
   std::vector<Axis> axes_;
   std::vector<Scale> scales_;  // by axis
   bool products_ = false;
   size_t results_ = 0;
   double explained_ = 0;
-  // In units of how far the values spread, beyond their mean.
+  // The best value, relative to the mean of the values, in units of their range.
   double best_ = 0;
-  double deviation_ = 0;  // of a result from what is predicted without it
+  double deviation_ = 0;  // of the leave-one-out errors, in the same units
   std::vector<Term> terms_;
-  std::vector<double> factor_;  // of the slopes' precision by Cholesky, column after column
+  std::vector<double> factor_;  // Cholesky factor of the slopes' precision, column by column
 };
 
 }  // namespace attune::searchers

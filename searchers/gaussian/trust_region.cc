@@ -12,9 +12,9 @@ namespace {
 constexpr double kFirstSide = 0.8;
 constexpr double kLongest = 1.6;
 constexpr double kShortest = 1.0 / 128;
-constexpr size_t kSuccesses = 3;     // in a row, for a longer side
-constexpr size_t kFailures = 4;      // at least, for a shorter one
-constexpr double kLeastGain = 1e-3;  // of the best loss, to be better
+constexpr size_t kSuccesses = 3;     // successive improvements that double the side
+constexpr size_t kFailures = 4;      // minimum of losses that halve the side
+constexpr double kLeastGain = 1e-3;  // minimum improvement, as a share of the best loss
 
 }  // namespace
 

@@ -7,21 +7,23 @@
 
 namespace attune::searchers {
 
-// The part of the cube in which is searched: a box of its numbers; lists are searched whole.
+// The part of the cube that is searched: a box over its numbers. All values of lists are searched.
 struct Box {
   Point low;
   Point high;
 };
 
-// The side of a trust region after these losses, in the order in which their trials were made
-// (Eriksson, Pearce, Gardner, Turner and Poloczek, "Scalable Global Optimization via Local Bayesian
-// Optimization", NeurIPS 2019, §3): twice as long after 3 that were better than all before, half as
-// long after as many that were not as there are dimensions, at least 4; between 2^-7, where it
-// begins again, and 1.6, which is everywhere. Infinity counts as a loss.
+// The side of a trust region after these losses, in the order of their trials (Eriksson, Pearce,
+// Gardner, Turner and Poloczek, "Scalable Global Optimization via Local Bayesian Optimization",
+// NeurIPS 2019, §3).
+//
+// The side doubles after 3 successive improvements, up to 1.6. It halves after a series of losses
+// without an improvement, whose length is the number of dimensions but at least 4. Below 2^-7 it
+// starts again. A loss may be infinite.
 double TrustRegionSide(const std::vector<double>& losses, size_t dimensions);
 
-// A box of this side on average around the point, its sides in the ratio of the lengthscales, as
-// far as it lies in the cube; all of it where a coordinate is absent.
+// The box around a point with this side on average. Its sides are proportional to the lengthscales.
+// It is clipped to the cube. In a dimension with an absent coordinate it covers the whole range.
 Box TrustRegion(const Point& centre, const std::vector<double>& lengthscales, double side);
 
 }  // namespace attune::searchers

@@ -15,10 +15,10 @@ double SquaredLength(const Point& point) {
   return sum;
 }
 
-// Where row `i` of a lower triangle begins.
+// The index at which row `i` of a lower triangle begins.
 size_t Row(size_t i) { return i * (i + 1) / 2; }
 
-// Σw² is 1 over what is returned, where Σ|w| is 1.
+// The effective sample size of the weights: (Σw)² / Σw².
 double EffectiveCount(const std::vector<double>& weights, size_t begin, size_t end) {
   double sum = 0;
   double squares = 0;
@@ -74,7 +74,8 @@ bool AdaptedNormal::Derive() {
   }
   const size_t parents = population_ / 2;
   if (n == 0) return true;
-  // Eq. 49 to 53: the good add up to 1, the bad to what keeps the covariance positive.
+  // Eq. 49 to 53: positive weights add up to 1. Negative ones are limited, so that the covariance
+  // stays positive definite.
   const Rates rates(static_cast<double>(n), EffectiveCount(weights_, 0, parents), joint());
   const double bad = EffectiveCount(weights_, parents, population_);
   const double least =
@@ -135,7 +136,6 @@ double AdaptedNormal::Deviation(size_t dimension) const {
   return step_ * std::sqrt(covariance_[joint() ? Row(dimension) + dimension : dimension]);
 }
 
-// What At makes y of.
 Point AdaptedNormal::Whiten(const Point& y) const {
   Point normal(size());
   for (size_t i = 0; i < size(); ++i) {
@@ -158,13 +158,13 @@ bool AdaptedNormal::Learn(const std::vector<Sample>& best_first) {
   const size_t parents = population_ / 2;
   const Rates rates(n, EffectiveCount(weights_, 0, parents), joint());
 
-  std::vector<Point> steps;       // y of each
-  std::vector<double> distances;  // squared, in standard deviations
+  std::vector<Point> steps;       // the y of each sample
+  std::vector<double> distances;  // squared Mahalanobis distances from the mean
   Point mean_step(count, 0);
   for (size_t i = 0; i < population_; ++i) {
     Point y(count);
     for (size_t j = 0; j < count; ++j) {
-      y[j] = (best_first[i].at[j] - mean_[j]) / (step_ * spread_[j]);
+      y[j] = (best_first[i].point[j] - mean_[j]) / (step_ * spread_[j]);
     }
     double squared = SquaredLength(Whiten(y));
     const double most = std::sqrt(n) + 2 * n / (n + 2);
@@ -219,7 +219,7 @@ bool AdaptedNormal::Learn(const std::vector<Sample>& best_first) {
   return step_ > 1e-200 && step_ < 1e200 && Factorise();
 }
 
-void AdaptedNormal::Keep(size_t dimension, const AdaptedNormal& before) {
+void AdaptedNormal::RestoreDimension(size_t dimension, const AdaptedNormal& before) {
   mean_[dimension] = before.mean_[dimension];
   spread_[dimension] =
       before.spread_[dimension] * before.Deviation(dimension) / Deviation(dimension);
@@ -230,13 +230,13 @@ void AdaptedNormal::KeepMargin(size_t dimension, std::pair<double, double> cell,
   const bool first = low <= 0;
   const bool last = high >= 1;
   const double width = high - low;
-  if ((first && last) || width < 1e-9) return;  // the only value, or as good as a range
+  if ((first && last) || width < 1e-9) return;  // the only cell, or practically a continuous range
   double& mean = mean_[dimension];
   double& spread = spread_[dimension];
   const double deviation = Deviation(dimension) * spread;
   if (!(deviation > 0)) return;
   if (first || last) {
-    // So near to the only neighbour that it keeps its chance.
+    // Moves the mean towards the only neighbouring side.
     const double most = NormalQuantile(margin) * deviation;
     mean = first ? std::max(mean, high - most) : std::min(mean, low + most);
     return;

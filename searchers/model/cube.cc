@@ -12,10 +12,11 @@
 namespace attune::searchers {
 namespace {
 
-// So narrow a range is the same on either scale, but for logarithms that cannot be told apart.
+// The minimum width of a range in logarithms. A narrower range is treated as linear, because its
+// logarithms are too similar.
 constexpr double kNarrow = 1e-6;
 
-// Conditions that hold together whatever their order in the file.
+// A key that is equal for parameters with the same conditions, in any order.
 std::vector<std::string> Signature(const Parameter& parameter) {
   std::vector<std::string> texts;
   for (const Condition& condition : parameter.when) {
@@ -179,12 +180,12 @@ std::pair<double, double> Cube::CellAround(size_t index, double coordinate) cons
   const Dimension& dimension = dimensions_[index];
   if (dimension.kind != Kind::kSteps) return {0, 1};
   const int64_t cell = Cell(dimension, coordinate);
-  const auto edge = [&](int64_t of) {
-    if (!dimension.log) return static_cast<double>(of) / static_cast<double>(dimension.count);
-    const double scaled = CellStart(dimension, of) - dimension.low;
+  const auto start = [&](int64_t index) {
+    if (!dimension.log) return static_cast<double>(index) / static_cast<double>(dimension.count);
+    const double scaled = CellStart(dimension, index) - dimension.low;
     return std::clamp(scaled / (dimension.high - dimension.low), 0.0, 1.0);
   };
-  return {edge(cell), edge(cell + 1)};
+  return {start(cell), start(cell + 1)};
 }
 
 double Cube::FromUniform(size_t index, double u) const {
@@ -194,15 +195,15 @@ double Cube::FromUniform(size_t index, double u) const {
   return std::min(std::floor(u * count), count - 1);
 }
 
-bool Cube::Finite() const {
+bool Cube::IsFinite() const {
   return std::ranges::none_of(dimensions_,
                               [](const Dimension& d) { return d.kind == Kind::kRange; });
 }
 
-std::optional<Config> Cube::FirstThat(const std::function<bool(const Config&)>& wanted) const {
-  ATTUNE_CHECK(Finite());
-  const auto below = [&](const auto& self, size_t i,
-                         const Config& chosen) -> std::optional<Config> {
+std::optional<Config> Cube::FindFirst(const std::function<bool(const Config&)>& wanted) const {
+  ATTUNE_CHECK(IsFinite());
+  const auto search = [&](const auto& self, size_t i,
+                          const Config& chosen) -> std::optional<Config> {
     if (i == space_.order().size()) {
       Config config = space_.Resolve(chosen).value();
       if (wanted(config)) return config;
@@ -217,7 +218,7 @@ std::optional<Config> Cube::FirstThat(const std::function<bool(const Config&)>& 
     }
     return std::nullopt;
   };
-  return below(below, 0, {});
+  return search(search, 0, {});
 }
 
 }  // namespace attune::searchers

@@ -13,33 +13,33 @@
 
 namespace attune::searchers {
 
-// A configuration as numbers, one a dimension of a Cube; NaN where its parameter is absent.
+// The coordinates of a configuration, one per dimension of a Cube; NaN for an absent parameter.
 using Point = std::vector<double>;
 inline constexpr double kAbsent = kNaN;
 
-// The search space as a unit cube: what models see of it. A dimension is a parameter that is no
-// constant, parents before what depends on them.
+// The search space as a unit cube, for models. Each parameter that is not constant is a dimension,
+// with parents before the parameters that depend on them.
 //
-// - A real range without steps is [0, 1], on a log scale in the logarithm.
-// - Values in an order (integers, ranges with steps) are cells that fill [0, 1], and the coordinate
-//   of a value is the middle of its cell. On a log scale a cell is as wide as random search makes
-//   the value likely: the interval up to the next step.
-// - Listed values have no order: the coordinate is the place in the list.
+// - A real range without steps is mapped to [0, 1]; on a log scale, by its logarithm.
+// - For integers and ranges with steps, each value has a cell, and the cells fill [0, 1]. The
+//   coordinate of a value is the middle of its cell. The width of a cell is the probability of the
+//   value in random search. On a log scale this is the interval up to the next step.
+// - Listed values have no order. The coordinate is the index in the list.
 //
-// A uniform point is therefore what random search draws. At is exact for the middle of every cell;
-// of a real range it comes back to a few units in the last place.
+// So uniform points have the distribution of random search. For steps, At(Place(config)) is exact.
+// For a real range it differs by a few units in the last place at most.
 class Cube {
  public:
   enum class Kind { kRange, kSteps, kChoice };
 
   struct Dimension {
-    size_t parameter = 0;  // its place in the space's list
+    size_t parameter = 0;  // index in the parameters of the space
     Kind kind = Kind::kRange;
-    int64_t count = 0;  // of values; 0 for a range
+    int64_t count = 0;  // number of values; 0 for a range
     bool log = false;
-    double low = 0;    // of the scale, a logarithm where `log`; a kChoice has none
-    double high = 0;   // its end, beyond the last step
-    size_t group = 0;  // dimensions with the same conditions exist together
+    double low = 0;    // begin of the scale, as a logarithm if `log`; unused for kChoice
+    double high = 0;   // end of the scale; for steps, one step after the last value
+    size_t group = 0;  // dimensions with the same conditions have the same group
   };
 
   explicit Cube(SearchSpace space);
@@ -50,24 +50,24 @@ class Cube {
   size_t groups() const { return groups_; }
   const std::string& Name(size_t dimension) const;
 
-  // The coordinates of a configuration. Nullopt when it is not of this space (of one from before an
-  // edit, say): a parameter is missing or too many, or a value lies outside.
+  // The coordinates of a configuration. Nullopt if it is not in this space, for example after an
+  // edit: a parameter is missing or unknown, or a value is out of range.
   std::optional<Point> Place(const Config& config) const;
 
-  // The value at a coordinate; outside of [0, 1], at its nearest end. REQUIRES: not NaN.
+  // The value at a coordinate, clamped to [0, 1]. REQUIRES: the coordinate is not NaN.
   Value At(size_t dimension, double coordinate) const;
 
-  // The coordinate's nearest middle of a cell, or itself within a range.
+  // The middle of the coordinate's cell; for a range or a list, the coordinate itself.
   double Snap(size_t dimension, double coordinate) const;
 
-  // Where the coordinate's cell begins and ends, or a range: the whole of it.
+  // The begin and the end of the coordinate's cell; for a range or a list, 0 and 1.
   std::pair<double, double> CellAround(size_t dimension, double coordinate) const;
 
-  // The coordinate of u from [0, 1), so that a uniform u gives what random search draws.
+  // Maps a uniform number from [0, 1) to a coordinate with the distribution of random search.
   double FromUniform(size_t dimension, double u) const;
 
-  // The configuration that takes coordinates from `coordinate(dimension)`, asked parents first and
-  // only for parameters that exist beside what was taken already.
+  // Builds a configuration from `coordinate(dimension)`. It is called for parents first, and only
+  // for parameters that exist for the values so far.
   template <class Coordinate>
   Config Build(Coordinate coordinate) const {
     Config config;
@@ -83,15 +83,15 @@ class Cube {
     return space_.Resolve(config).value();
   }
 
-  // Whether there are only so many configurations: no range without steps.
-  bool Finite() const;
+  // Whether the number of configurations is finite: no range is without steps.
+  bool IsFinite() const;
 
-  // The first configuration, in the order of nested loops, that `wanted` says yes to; nullopt when
-  // it says yes to none. Costs as many calls as it takes. REQUIRES: Finite().
-  std::optional<Config> FirstThat(const std::function<bool(const Config&)>& wanted) const;
+  // The first configuration, in the order of nested loops, for which `wanted` returns true; nullopt
+  // if there is none. May call `wanted` for each configuration. REQUIRES: IsFinite().
+  std::optional<Config> FindFirst(const std::function<bool(const Config&)>& wanted) const;
 
  private:
-  // The scale at the lower end of a cell. REQUIRES: kSteps.
+  // The begin of a cell on the scale. REQUIRES: kSteps.
   double CellStart(const Dimension& dimension, int64_t index) const;
   int64_t Cell(const Dimension& dimension, double coordinate) const;
   double Middle(const Dimension& dimension, int64_t index) const;

@@ -7,7 +7,8 @@
 
 namespace attune::searchers {
 
-double StandardNormal(RandomStream& random) {  // Marsaglia's polar method, one of its two draws
+// Marsaglia's polar method. It uses one of the method's two results.
+double StandardNormal(RandomStream& random) {
   for (;;) {
     const double u = 2 * random.Uniform() - 1;
     const double v = 2 * random.Uniform() - 1;

@@ -4,11 +4,11 @@
 
 namespace attune::searchers {
 
-// A number of the standard normal distribution, the same on every machine. Takes two draws of the
-// stream, and two more while the first are of no use.
+// Draws from the standard normal distribution, with the same result on every machine. Takes two
+// numbers from the stream, and two more each time that they are rejected.
 double StandardNormal(RandomStream& random);
 
-// A place among `count`, each as likely, of one draw. REQUIRES: count > 0.
+// Draws a uniform index below `count`, from one number of the stream. REQUIRES: count > 0.
 double UniformPlace(double count, RandomStream& random);
 
 }  // namespace attune::searchers

@@ -5,7 +5,7 @@
 namespace attune::searchers {
 namespace {
 
-// Whether the trials are as good but for their results.
+// Whether only the values decide which of the trials is better.
 bool Comparable(const Record& record, uint32_t a, uint32_t b) {
   const Trial& one = record.trial(a);
   const Trial& other = record.trial(b);
@@ -23,7 +23,7 @@ std::vector<uint32_t> BestOf(const Record& record, const std::vector<uint32_t>& 
     const auto end = std::find_if(begin, sorted.end(), [&](uint32_t trial) {
       return objectives == 1 || !Comparable(record, *begin, trial);
     });
-    if (end == begin) {  // it stands alone
+    if (end == begin) {  // the trial has no values to compare
       best.push_back(*begin++);
       continue;
     }

@@ -9,11 +9,13 @@
 
 namespace attune::searchers {
 
-// The first so many, the best first. Completed trials come before those that were cut short, of
-// which those that came further come first, then infeasible and failed ones, as Record::Better
-// says; among those it holds for equal, front after front (core/space/nondominated_sort.h). With
-// one objective the first of `sorted`.
-// REQUIRES: sorted by Record::Better.
+// The best `count` trials, the best first. With one objective, these are the first of `sorted`.
+//
+// With several objectives, trials rank as by Record::Better up to the comparison of values:
+// completed trials first, then unfinished ones by their last step, then infeasible and failed ones.
+// Completed trials, and unfinished ones with the same step, rank front by front
+// (core/space/nondominated_sort.h).
+// REQUIRES: `sorted` is sorted by Record::Better.
 std::vector<uint32_t> BestOf(const Record& record, const std::vector<uint32_t>& sorted,
                              size_t count, FrontOrder order);
 

@@ -7,25 +7,25 @@
 #include "core/base/elementary.h"
 #include "searchers/model/cube.h"
 
-// What densities on some dimensions of a Cube are made of: mixtures of a kernel around each of some
-// points and a uniform prior. A kernel is a product: in a dimension with an order a normal
-// distribution that is cut off at the cube's faces, in a list the point's own value with what is
-// left spread over all. Values that come in cells are taken at the middles of their cells; kernels
-// are no narrower than half a cell.
+// The parts of Parzen densities over some dimensions of a Cube. A density is a mixture of a uniform
+// prior and one kernel per point. A kernel is a product over the axes: for a number, a normal
+// distribution that is truncated at the ends of the cube; for a list, most probability for the
+// value of the point, and the rest spread over all values. For steps, coordinates are the middles
+// of cells, and kernels are at least half a cell wide.
 namespace attune::searchers {
 
 struct Axis {
   Cube::Kind kind = Cube::Kind::kRange;
-  int64_t count = 0;  // of values; 0 for a range
+  int64_t count = 0;  // number of values; 0 for a range
 };
 
 inline constexpr double kRootOfTwoPi = 2.50662827463100050242;
 
-inline double NarrowestIn(const Axis& axis) {
+inline double MinWidth(const Axis& axis) {
   return axis.count > 0 ? 0.5 / static_cast<double>(axis.count) : 0;
 }
 
-// The logarithm of a prior that is uniform in every axis.
+// The logarithm of the density of the uniform prior.
 inline double LogUniform(const std::vector<Axis>& axes) {
   double sum = 0;
   for (const Axis& axis : axes) {
@@ -34,10 +34,10 @@ inline double LogUniform(const std::vector<Axis>& axes) {
   return sum;
 }
 
-// What is left for all values of a list beside the point's own: one point's worth among n.
+// The weight that a list's kernel spreads over all values, relative to that of the point's value.
 inline double Spread(size_t points) { return 1 / (static_cast<double>(points) + 1); }
 
-// Chances of a list's kernel: its own value, and another one.
+// The probabilities of a list's kernel, for the point's value and for each other value.
 struct ListKernel {
   double same;
   double other;

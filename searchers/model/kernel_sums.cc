@@ -12,9 +12,8 @@
 namespace attune::searchers {
 namespace {
 
-// Vectors of the compiler's, kLanes numbers in two or in one. Each lane is computed as it would be
-// alone, and lanes are added up in one order, so that the result does not hang on what a processor
-// can do.
+// kLanes numbers in two vectors or in one, as vector extensions of the compiler. Lanes are computed
+// independently and are added in a fixed order, so the result does not depend on the processor.
 struct FourAndFour {
   using Vector = float __attribute__((vector_size(16)));
   using Whole = int32_t __attribute__((vector_size(16)));
@@ -30,11 +29,11 @@ struct Eight {
 using Four = FourAndFour::Vector;
 using Long2 = int64_t __attribute__((vector_size(16)));
 
-constexpr size_t kBlock = 256;      // kernels whose columns stay in the nearest cache
-constexpr float kNegligible = -46;  // exponents below: a million of them are nothing
+constexpr size_t kBlock = 256;      // kernels whose columns fit in the first-level cache
+constexpr float kNegligible = -46;  // a million terms with smaller exponents are negligible
 
-// A vector of numbers that lie wherever a float may. By way of a local one: a row whose address is
-// taken is kept in memory.
+// Loads numbers that need not be aligned. The local variable is needed: if the address of `to` were
+// taken, the compiler would keep its row in memory.
 template <class Row>
 ATTUNE_INLINE void Load(const float* numbers, size_t part, typename Row::Vector& to) {
   typename Row::Vector loaded;
@@ -64,8 +63,8 @@ ATTUNE_INLINE bool AnyAbove(const Eight& row, float number) {
                 __builtin_shufflevector(mask, mask, 4, 5, 6, 7));
 }
 
-// 2 to the power of numbers in [-126, 0], within 1e-7 of it; less counts as -126. The fraction's
-// polynomial is the one of its degree that errs least.
+// Replaces x by 2^x, with an error of at most 1e-7, for x <= 0. Numbers below -126 count as -126.
+// The polynomial for the fraction is the minimax polynomial of its degree.
 template <class Row>
 ATTUNE_INLINE void RaiseTwo(typename Row::Vector& x) {
   using Vector = typename Row::Vector;
@@ -81,7 +80,7 @@ ATTUNE_INLINE void RaiseTwo(typename Row::Vector& x) {
   x = sum * reinterpret_cast<Vector>((k + 127) << 23);
 }
 
-// REQUIRES: a row or more.
+// REQUIRES: count > 0.
 template <class Row>
 ATTUNE_INLINE void AddRows(const Row* rows, size_t count, RunningSum& to) {
   using Vector = typename Row::Vector;
@@ -121,23 +120,23 @@ ATTUNE_INLINE void AddRows(const Row* rows, size_t count, RunningSum& to) {
 #ifdef __x86_64__
 #define ATTUNE_AVX2 __attribute__((target("avx2")))
 
-Width Widest() {
+Width WidestSupported() {
   static const bool eight = __builtin_cpu_supports("avx2") != 0;
   return eight ? Width::kEight : Width::kFour;
 }
 #else
 #define ATTUNE_AVX2
 
-Width Widest() { return Width::kFour; }
+Width WidestSupported() { return Width::kFour; }
 #endif
 
-Tile::Tile(const std::vector<Point>& points, std::span<const size_t> places,
+Tile::Tile(const std::vector<Point>& points, std::span<const size_t> indices,
            std::span<const ScaledAxis> scaled, std::span<const ListedAxis> listed)
     : scaled_(scaled), listed_(listed) {
   const auto at = [&](size_t axis, float factor) {
     OnAxis& on_axis = points_.emplace_back();
     for (size_t t = 0; t < kTile; ++t) {  // a tile that is not full repeats the last point
-      const Point& point = points[places[std::min(t, places.size() - 1)]];
+      const Point& point = points[indices[std::min(t, indices.size() - 1)]];
       std::ranges::fill(on_axis.at[t], static_cast<float>(point[axis]) * factor);
     }
   };

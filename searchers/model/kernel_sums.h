@@ -8,53 +8,53 @@
 
 #include "searchers/model/cube.h"
 
-// Very many kernels held against a few points: what a suggestion of `tpe` costs.
+// Sums of very many kernels at a few points. Most of the time of a tpe suggestion is spent here.
 namespace attune::searchers {
 
-inline constexpr size_t kLanes = 8;  // kernels come in so many
-inline constexpr size_t kTile = 4;   // points that are held against them together
+inline constexpr size_t kLanes = 8;  // the number of kernels is a multiple of this
+inline constexpr size_t kTile = 4;   // points that are evaluated together
 
-// A sum of powers of two with large and small exponents, as the largest and what the sum is beside
-// it.
+// A sum of powers of two that cannot overflow: 2^most · sum, where `most` is the largest exponent.
 struct RunningSum {
   float most = -std::numeric_limits<float>::infinity();
   double sum = 0;
 };
 
-// The kernels' coordinates of an axis with an order.
+// The kernels' coordinates in an axis of numbers.
 struct ScaledAxis {
   const float* column;
-  float factor;  // makes a distance the root of what it takes from the exponent
+  float factor;  // the exponent decreases by (factor · distance)²
   size_t axis;
 };
 
-// The same of a list.
+// The kernels' coordinates in a list.
 struct ListedAxis {
   const float* column;
-  float same;  // logarithms
-  float other;
+  float same;   // binary logarithm of the probability of the kernel's value
+  float other;  // binary logarithm of the probability of another value
   size_t axis;
 };
 
-// How many numbers are computed at once. The result is the same, bit for bit.
+// The number of floats that one instruction computes. The results are the same, bit for bit.
 enum class Width { kFour, kEight };
-Width Widest();  // that the processor has room for
+// The larger width that the processor supports.
+Width WidestSupported();
 
-// Up to kTile points, so that a column is read once for all of them.
+// Up to kTile points that are evaluated together, so that each column is read only once.
 class Tile {
  public:
-  // The axes outlive the object. REQUIRES: a place.
-  Tile(const std::vector<Point>& points, std::span<const size_t> places,
+  // The axes must outlive the object. REQUIRES: at least one index.
+  Tile(const std::vector<Point>& points, std::span<const size_t> indices,
        std::span<const ScaledAxis> scaled, std::span<const ListedAxis> listed);
 
-  // Adds the kernels from `begin` to `end`, given the exponents that they begin with, to the sums
-  // of the points. REQUIRES: whole lanes.
+  // Adds the kernels from `begin` to `end` to the sums of the points. `biases` are added to the
+  // exponents. REQUIRES: begin and end are multiples of kLanes.
   void Add(const float* biases, size_t begin, size_t end, std::array<RunningSum, kTile>& sums,
-           Width width = Widest()) const;
+           Width width = WidestSupported()) const;
 
  private:
   struct OnAxis {
-    float at[kTile][kLanes];  // in each lane the same
+    float at[kTile][kLanes];  // the coordinate of a point, repeated in each lane
   };
   template <class Row>
   void AddBlock(const float* biases, size_t begin, size_t end, RunningSum* sums) const;
@@ -63,7 +63,7 @@ class Tile {
 
   std::span<const ScaledAxis> scaled_;
   std::span<const ListedAxis> listed_;
-  std::vector<OnAxis> points_;  // by axis, those with an order first
+  std::vector<OnAxis> points_;  // by axis, numbers before lists
 };
 
 }  // namespace attune::searchers

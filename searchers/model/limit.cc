@@ -7,25 +7,26 @@
 
 namespace attune::searchers {
 
-std::optional<Error> WithoutEnd(const SweepSpec& spec, std::string_view what) {
+std::optional<Error> CheckHasEnd(const SweepSpec& spec, std::string_view what) {
   const StopPolicy& stop = spec.stop;
   const bool uses_gpus = spec.gang.per_worker.gpus > 0;
   if (spec.External() || stop.max_trials > 0 || stop.max_time.value > 0 ||
       (stop.max_gpu_hours > 0 && uses_gpus) || stop.patience > 0 || !stop.targets.empty()) {
     return std::nullopt;
   }
-  return Error{ErrorCode::kInvalid,
-               "stop: " + std::string(what) +
-                   " never ends by itself; set max_trials, max_time, max_gpu_hours (where workers "
-                   "have GPUs) or patience, or metric.target"};
+  return Error{
+      ErrorCode::kInvalid,
+      "stop: " + std::string(what) +
+          " never ends by itself; set max_trials, max_time, max_gpu_hours (if workers have "
+          "GPUs) or patience, or metric.target"};
 }
 
-std::optional<Error> WithoutEndInRange(const SweepSpec& spec, std::string_view what) {
-  if (Cube(spec.space).Finite()) return std::nullopt;
-  return WithoutEnd(spec, what);
+std::optional<Error> CheckHasEndIfInfinite(const SweepSpec& spec, std::string_view what) {
+  if (Cube(spec.space).IsFinite()) return std::nullopt;
+  return CheckHasEnd(spec, what);
 }
 
-std::optional<Error> WithPrior(const SweepSpec& spec, std::string_view name) {
+std::optional<Error> CheckNoWarmStart(const SweepSpec& spec, std::string_view name) {
   if (spec.warm_start.empty()) return std::nullopt;
   return Error{ErrorCode::kInvalid,
                "warm_start: " + std::string(name) +
@@ -33,12 +34,12 @@ std::optional<Error> WithPrior(const SweepSpec& spec, std::string_view name) {
                    "or remove warm_start"};
 }
 
-std::optional<Error> SeveralMetrics(const SweepSpec& spec, std::string_view name) {
+std::optional<Error> CheckOneMetric(const SweepSpec& spec, std::string_view name) {
   if (spec.objectives.size() <= 1) return std::nullopt;
   return Error{ErrorCode::kInvalid,
-               "searcher.name: " + std::string(name) + " improves one metric, and there are " +
+               "searcher.name: " + std::string(name) + " supports one metric, but the sweep has " +
                    std::to_string(spec.objectives.size()) +
-                   "; turn the others into constraints, or use the searcher gp, tpe or nsga2"};
+                   "; turn the others into constraints, or use gp, tpe or nsga2"};
 }
 
 }  // namespace attune::searchers

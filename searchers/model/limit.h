@@ -8,19 +8,20 @@
 
 namespace attune::searchers {
 
-// What a searcher cannot serve of a sweep; nullopt where it can.
+// Checks whether a searcher supports a sweep. Each function returns the error, or nullopt.
 
-// The error of a sweep that nothing would end where its searcher always has one more proposal.
-// `what` begins the sentence: "random search". Trials that are asked for end with the asking.
-std::optional<Error> WithoutEnd(const SweepSpec& spec, std::string_view what);
+// Checks that a limit ends the sweep, for a searcher that never runs out of proposals. `what` is
+// the subject of the message, such as "random search". A sweep in which another program asks for
+// trials needs no limit.
+std::optional<Error> CheckHasEnd(const SweepSpec& spec, std::string_view what);
 
-// The same of a searcher that is done when it has proposed all of a finite space.
-std::optional<Error> WithoutEndInRange(const SweepSpec& spec, std::string_view what);
+// The same for a searcher that ends when it has proposed a whole finite space.
+std::optional<Error> CheckHasEndIfInfinite(const SweepSpec& spec, std::string_view what);
 
-// The error of a sweep that begins with results of earlier ones, of which a searcher makes nothing.
-std::optional<Error> WithPrior(const SweepSpec& spec, std::string_view name);
+// Checks that the sweep has no warm start, for a searcher that does not use one.
+std::optional<Error> CheckNoWarmStart(const SweepSpec& spec, std::string_view name);
 
-// The error of a sweep with several metrics where the searcher `name` improves one.
-std::optional<Error> SeveralMetrics(const SweepSpec& spec, std::string_view name);
+// Checks that the sweep has one metric.
+std::optional<Error> CheckOneMetric(const SweepSpec& spec, std::string_view name);
 
 }  // namespace attune::searchers

@@ -63,7 +63,7 @@ void RankedParzen::SetWidths(size_t axis) {
   for (size_t i = 0; i < size(); ++i) sorted.emplace_back(centres_[axis][i], i);
   std::ranges::sort(sorted);
   const double least =
-      std::max(1 / std::min(100.0, static_cast<double>(size()) + 2), NarrowestIn(axes_[axis]));
+      std::max(1 / std::min(100.0, static_cast<double>(size()) + 2), MinWidth(axes_[axis]));
   for (size_t place = 0; place < sorted.size(); ++place) {
     const auto [centre, i] = sorted[place];
     if (i == size()) continue;
@@ -80,31 +80,31 @@ void RankedParzen::SetMiddle(size_t axis) {
   for (size_t i = 0; i < size(); ++i) mean += weights_[i] / count * centres_[axis][i];
   double variance = 0;
   for (size_t i = 0; i < size(); ++i) {
-    const double off = centres_[axis][i] - mean;
-    variance += weights_[i] / count * off * off;
+    const double deviation = centres_[axis][i] - mean;
+    variance += weights_[i] / count * deviation * deviation;
   }
-  const double least = std::max(kNarrowestMiddle, NarrowestIn(axes_[axis]));
+  const double least = std::max(kNarrowestMiddle, MinWidth(axes_[axis]));
   centres_[axis].push_back(std::clamp(mean, 0.0, 1.0));
   SetKernel(size(), axis, std::clamp(std::sqrt(variance), least, 1.0));
 }
 
 Point RankedParzen::Draw(RandomStream& random, double middle) const {
-  const double all = total_ - kPriorWeight;
-  double left = random.Uniform() * (total_ + middle * all);
+  const double points_weight = total_ - kPriorWeight;
+  double left = random.Uniform() * (total_ + middle * points_weight);
   size_t chosen = 0;
   while (chosen < size() && left >= weights_[chosen]) left -= weights_[chosen++];
-  const bool of_prior = chosen == size() && left >= middle * all;
+  const bool from_prior = chosen == size() && left >= middle * points_weight;
 
   Point point(axes_.size());
   for (size_t j = 0; j < axes_.size(); ++j) {
     const double centre = centres_[j][chosen];
-    if (of_prior) {
+    if (from_prior) {
       point[j] = UniformOn(axes_[j], random);
     } else if (axes_[j].kind == Cube::Kind::kChoice) {
       const double kept = 1 / (1 + Spread(size()));
       point[j] = random.Uniform() < kept ? centre : UniformOn(axes_[j], random);
     } else {
-      do {  // at least a third of a kernel lies inside: its width is at most the cube's
+      do {  // at least a third of a kernel lies inside, because it is not wider than the cube
         point[j] = centre + widths_[j][chosen] * StandardNormal(random);
       } while (!(point[j] >= 0 && point[j] <= 1));
     }
@@ -112,7 +112,7 @@ Point RankedParzen::Draw(RandomStream& random, double middle) const {
   return point;
 }
 
-std::vector<double> RankedParzen::Logs(const Point& point, bool with_middle) const {
+std::vector<double> RankedParzen::LogKernels(const Point& point, bool with_middle) const {
   std::vector<double> logs(size() + (with_middle ? 2 : 1), prior_);
   std::copy_n(scales_.begin(), logs.size() - 1, logs.begin() + 1);
   double* kernels = logs.data() + 1;
@@ -135,7 +135,7 @@ std::vector<double> RankedParzen::Logs(const Point& point, bool with_middle) con
 }
 
 std::vector<double> RankedParzen::Slope(const Point& point) const {
-  const std::vector<double> logs = Logs(point, false);
+  const std::vector<double> logs = LogKernels(point, false);
   const double sum = LogOfSum(logs);
   std::vector<double> slope(axes_.size(), 0);
   for (size_t j = 0; j < axes_.size(); ++j) {
@@ -149,7 +149,7 @@ std::vector<double> RankedParzen::Slope(const Point& point) const {
 }
 
 double RankedParzen::LogDensity(const Point& point, double middle) const {
-  std::vector<double> logs = Logs(point, middle > 0);
+  std::vector<double> logs = LogKernels(point, middle > 0);
   if (!(middle > 0)) return LogOfSum(logs);
   logs.back() += Log(middle);
   return LogOfSum(logs) - Log(1 + middle * (total_ - kPriorWeight) / total_);

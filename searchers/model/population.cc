@@ -38,7 +38,7 @@ Suggestion Population::Suggest(ProposalNumber proposal, RandomStream random,
     return breeds && attempt < kModelAttempts ? breed(random)
                                               : ProposeStart(proposal, attempt, random);
   };
-  return Untried(record_, propose, [&](int attempt, const Config& config) {
+  return ProposeUntried(record_, propose, [&](int attempt, const Config& config) {
     if (breeds) return explain(config);
     return ExplainStart(proposal, attempt,
                         "until " + std::to_string(capacity_) + " trials " + condition);
@@ -69,7 +69,7 @@ Rationale Population::ExplainStart(ProposalNumber proposal, int attempt,
                                    const std::string& until) const {
   if (attempt == 0 && Repeats(proposal)) return prior_.ExplainBest(proposal);
   if (IsNearPrior(proposal)) return prior_.ExplainDraw();
-  return StartPoint(PointOf(proposal), attempt, until);
+  return ExplainStartPoint(PointOf(proposal), attempt, until);
 }
 
 bool Population::IsAdmitted(uint32_t trial) const {
@@ -88,7 +88,7 @@ void Population::Trim() {
 void Population::Observe(const Event& event) {
   const auto news = record_.Observe(event);
   if (!news) return;
-  if (news->what == Record::What::kPrior) {
+  if (news->change == Record::Change::kPrior) {
     prior_ = Prior(record_);
     return;
   }

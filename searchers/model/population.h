@@ -35,8 +35,9 @@ class Population {
   // The best of the trials, the best first, by crowding.
   std::vector<uint32_t> BestOf(std::vector<uint32_t> trials, size_t count) const;
 
-  // A child while the population is complete. `condition` completes the sentence "until N trials";
-  // `breed` makes a child and `explain` describes the last one that it made.
+  // Proposes a child if the population is complete, and a start point otherwise. `condition`
+  // completes the sentence "until N trials". `breed` makes a child, and `explain` describes the
+  // child that it made last.
   Suggestion Suggest(ProposalNumber proposal, RandomStream random, const std::string& condition,
                      const std::function<Config(RandomStream&)>& breed,
                      const std::function<Rationale(const Config&)>& explain) const;

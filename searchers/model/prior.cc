@@ -33,10 +33,10 @@ Prior::Prior(const Record& record)
     auto point = cube.Place(result.config);
     if (!point) continue;  // the ranges were edited
     ++results_;
-    const bool seen = !best_.empty() && best_.back().from.sweep == result.from.sweep;
-    if (!seen) best_.push_back(result);
-    // The best of each sweep is good, however few it has.
-    if (!seen || result.rank < kGoodFraction) good.push_back({result.rank, std::move(*point)});
+    const bool is_best = best_.empty() || best_.back().from.sweep != result.from.sweep;
+    if (is_best) best_.push_back(result);
+    // The best result of a sweep is good, even if the sweep has few results.
+    if (is_best || result.rank < kGoodFraction) good.push_back({result.rank, std::move(*point)});
   }
   std::ranges::stable_sort(good, {}, &Placed::rank);
   if (good.size() > kMostGood) good.erase(good.begin() + kMostGood, good.end());

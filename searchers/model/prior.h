@@ -44,15 +44,15 @@ class Prior {
   Middle MiddleOf(const Cube& cube) const;
 
   // The density of a group of parameters that exist together; null if no good result has them.
-  const RankedParzen* Of(size_t group) const {
+  const RankedParzen* DensityOf(size_t group) const {
     return groups_[group].good ? &*groups_[group].good : nullptr;
   }
 
-  // The density over all groups of a point, and its derivatives by dimension, 0 for lists.
+  // The logarithm of the density at a point, and its derivatives by dimension; 0 for lists.
   double LogDensity(const Point& point) const;
   std::vector<double> Slope(const Point& point) const;
 
-  // The likeliest of some draws.
+  // Draws several configurations, and returns the one with the largest density.
   Config Draw(const Cube& cube, RandomStream& random) const;
 
   // The rationales of the proposal best()[proposal], and of a draw.

@@ -11,11 +11,11 @@
 namespace attune::searchers {
 namespace {
 
-constexpr size_t kNamed = 2;         // changes
+constexpr size_t kNamed = 2;         // changes with a name
 constexpr size_t kMostBytes = 24;    // of a name or a value
-constexpr double kUnchanged = 1e-9;  // of a range: what is lost from a value to a point and back
+constexpr double kUnchanged = 1e-9;  // share of a range; rounding errors are smaller
 constexpr int kFewestDigits = 3;
-constexpr int kMostDigits = 17;  // which tell any two numbers apart
+constexpr int kMostDigits = 17;  // enough for any two different numbers
 
 std::string Shortened(std::string text) {
   if (text.size() <= kMostBytes) return text;
@@ -49,17 +49,17 @@ std::string Change(const Cube& cube, size_t dimension, double from, double to) {
 
 }  // namespace
 
-Rationale StartPoint(ProposalNumber proposal, int attempt, const std::string& until) {
+Rationale ExplainStartPoint(ProposalNumber proposal, int attempt, const std::string& until) {
   if (attempt > 0)
-    return {.rule = "random", .text = "drawn at random: the point of its sequence was tried"};
+    return {.rule = "random", .text = "drawn at random: the point of the sequence was tried"};
   return {.rule = "sobol",
           .text = "point " + std::to_string(proposal.value + 1) + " of a Sobol sequence, " + until};
 }
 
-std::string Changes(const Record& record, uint32_t trial, const Config& config) {
+std::string DescribeChanges(const Record& record, uint32_t trial, const Config& config) {
   const Cube& cube = record.cube();
   const Point point = cube.Place(config).value();
-  std::vector<std::pair<double, size_t>> changed;  // the largest first, else as the file has them
+  std::vector<std::pair<double, size_t>> changed;  // the negative distance, and the dimension
   for (size_t i = 0; i < cube.size(); ++i) {
     const double apart = Distance(cube.dimensions()[i], record.At(trial, i), point[i]);
     if (apart > kUnchanged) changed.emplace_back(-apart, i);

@@ -8,12 +8,12 @@
 #include "core/base/numbers.h"
 #include "core/log/fields.h"
 #include "core/space/domain.h"
-#include "searchers/model/room.h"
+#include "searchers/model/reserve.h"
 
 namespace attune::searchers {
 namespace {
 
-// FNV-1a over the bits of each coordinate, all absent ones being alike.
+// FNV-1a over the bits of each coordinate. All absent coordinates are equal.
 uint64_t Hash(const Point& point) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const double coordinate : point) {
@@ -42,7 +42,7 @@ Record::Record(const SweepSpec& spec)
       constraints_(spec.constraints),
       choices_(cube_.size()) {}
 
-std::optional<uint32_t> Record::Known(TrialNumber number) const {
+std::optional<uint32_t> Record::Find(TrialNumber number) const {
   if (number.value >= size()) return std::nullopt;
   return number.value;
 }
@@ -69,7 +69,7 @@ Value Record::ValueOf(size_t dimension, uint64_t slot) const {
 }
 
 // REQUIRES: the configuration lies in the space.
-void Record::Keep(uint32_t number, const Config& config) {
+void Record::KeepValues(uint32_t number, const Config& config) {
   for (size_t i = 0; i < cube_.size(); ++i) {
     const Cube::Dimension& dimension = cube_.dimensions()[i];
     const Parameter& parameter = cube_.space().parameters()[dimension.parameter];
@@ -79,7 +79,7 @@ void Record::Keep(uint32_t number, const Config& config) {
   }
 }
 
-// What exists beside what is the same wherever ranges end.
+// An edit changes only ranges, so the conditions hold as when the trial was created.
 Config Record::ConfigOf(uint32_t number) const {
   const SearchSpace& space = cube_.space();
   Config config;
@@ -97,43 +97,44 @@ Config Record::ConfigOf(uint32_t number) const {
   return config;
 }
 
-void Record::Put(uint32_t number, const Config& config) {
+void Record::SetPoint(uint32_t number, const Config& config) {
   const auto point = cube_.Place(config);
   Trial& trial = trials_[number];
   trial.placed = point.has_value();
-  Stand(trial, trial.became);
+  SetOutcome(trial, trial.outcome);
   const auto row = points_.begin() + static_cast<ptrdiff_t>(number * cube_.size());
   std::ranges::copy(point.value_or(Point(cube_.size(), kAbsent)), row);
-  if (point && cube_.Finite()) tried_.insert(Hash(*point));
+  if (point && cube_.IsFinite()) tried_.insert(Hash(*point));
 }
 
-void Record::Stand(Trial& trial, Standing became) const {
-  trial.became = became;
-  trial.standing = trial.placed ? became : Standing::kNone;
+void Record::SetOutcome(Trial& trial, Standing outcome) const {
+  trial.outcome = outcome;
+  trial.standing = trial.placed ? outcome : Standing::kNone;
 }
 
 void Record::Restart(uint32_t number, const Config& config) {
   Trial& trial = trials_[number];
   trial = Trial{};
-  Put(number, config);
-  trial.valued = trial.placed;
-  if (trial.valued) Keep(number, config);
+  SetPoint(number, config);
+  trial.has_values = trial.placed;
+  if (trial.has_values) KeepValues(number, config);
 }
 
-void Record::Take(uint32_t number, const Report& report) {
+void Record::AddReport(uint32_t number, const Report& report) {
   Trial& trial = trials_[number];
   trial.step = std::max(trial.step, report.step);
   const auto values = ValuesThatCount(objectives_, constraints_, report.metrics);
   if (!values.empty()) {
-    const auto small = [&](size_t i) {
+    const auto loss = [&](size_t i) {
       return objectives_[i].mode == Mode::kMin ? values[i] : -values[i];
     };
-    bool kept = trial.has_value;  // unless the new one is better in something
-    for (size_t i = 0; i < objectives(); ++i) kept = kept && Result(number, i) <= small(i);
-    if (kept) return;
-    trial.value = small(0);
+    bool is_dominated = trial.has_value;
+    for (size_t i = 0; i < objectives(); ++i)
+      is_dominated = is_dominated && Result(number, i) <= loss(i);
+    if (is_dominated) return;
+    trial.value = loss(0);
     for (size_t i = 1; i < objectives(); ++i) {
-      results_[number * (objectives() - 1) + i - 1] = small(i);
+      results_[number * (objectives() - 1) + i - 1] = loss(i);
     }
     trial.has_value = true;
     return;
@@ -147,14 +148,14 @@ void Record::Take(uint32_t number, const Report& report) {
   trial.has_violation = true;
 }
 
-Standing Record::Ended(const Trial& trial, TrialState state) const {
+Standing Record::StandingAtEnd(const Trial& trial, TrialState state) const {
   if (state == TrialState::kFailed) return Standing::kFailed;
   if (trial.has_value) {
     return state == TrialState::kCompleted ? Standing::kComplete : Standing::kCut;
   }
   if (trial.has_violation) return Standing::kInfeasible;
-  const bool unheard = state != TrialState::kCompleted && trial.step == Step(0);
-  return unheard ? Standing::kNone : Standing::kFailed;
+  const bool has_no_report = state != TrialState::kCompleted && trial.step == Step(0);
+  return has_no_report ? Standing::kNone : Standing::kFailed;
 }
 
 std::optional<Record::News> Record::Observe(const Event& event) {
@@ -162,59 +163,59 @@ std::optional<Record::News> Record::Observe(const Event& event) {
     for (const WarmStart& start : *begun->warm_start)
       prior_.insert(prior_.end(), start.taken.begin(), start.taken.end());
     if (prior_.empty()) return std::nullopt;
-    return News{0, What::kPrior};
+    return News{0, Change::kPrior};
   }
   if (const auto* created = std::get_if<TrialCreated>(&event.fact)) {
     const uint32_t number = created->trial.number.value;
     const bool is_new = number >= size();
     if (is_new) {
       const size_t count = size_t{number} + 1;
-      MakeRoom(trials_, count);
-      MakeRoom(points_, count * cube_.size());
-      MakeRoom(values_, count * cube_.size());
-      MakeRoom(results_, count * (objectives() - 1));
-      trials_.resize(count, Trial{.standing = Standing::kNone, .became = Standing::kNone});
+      ReserveWithSlack(trials_, count);
+      ReserveWithSlack(points_, count * cube_.size());
+      ReserveWithSlack(values_, count * cube_.size());
+      ReserveWithSlack(results_, count * (objectives() - 1));
+      trials_.resize(count, Trial{.standing = Standing::kNone, .outcome = Standing::kNone});
       points_.resize(trials_.size() * cube_.size(), kAbsent);
       values_.resize(points_.size());
       results_.resize(trials_.size() * (objectives() - 1));
     }
     Restart(number, created->config);
-    return News{number, is_new ? What::kNew : What::kMoved};
+    return News{number, is_new ? Change::kNew : Change::kRestarted};
   }
   const auto id = TrialOf(event.fact);
-  const auto number = id ? Known(id->number) : std::nullopt;
+  const auto number = id ? Find(id->number) : std::nullopt;
   if (!number) return std::nullopt;
   Trial& trial = trials_[*number];
-  const auto become = [&](Standing standing) -> std::optional<News> {
+  const auto change_outcome = [&](Standing outcome) -> std::optional<News> {
     const Standing before = trial.standing;
-    Stand(trial, standing);
+    SetOutcome(trial, outcome);
     if (trial.standing == before) return std::nullopt;
-    return News{*number, What::kStanding};
+    return News{*number, Change::kStandingChanged};
   };
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
-    Take(*number, reported->report);
+    AddReport(*number, reported->report);
     return std::nullopt;
   }
   if (const auto* decided = std::get_if<TrialDecided>(&event.fact)) {
     const Verdict& verdict = decided->verdict;
     if (verdict.kind == VerdictKind::kExploit) {
       Restart(*number, verdict.config);
-      return News{*number, What::kMoved};
+      return News{*number, Change::kRestarted};
     }
     if (verdict.kind != VerdictKind::kPause || IsOrder(verdict.reason.rule)) {
       return std::nullopt;
     }
-    return become(Ended(trial, TrialState::kStopped));
+    return change_outcome(StandingAtEnd(trial, TrialState::kStopped));
   }
   if (const auto* promoted = std::get_if<TrialPromoted>(&event.fact)) {
-    if (!promoted->config) return become(Standing::kRunning);
+    if (!promoted->config) return change_outcome(Standing::kRunning);
     Restart(*number, *promoted->config);
-    return News{*number, What::kMoved};
+    return News{*number, Change::kRestarted};
   }
   if (const auto* ended = std::get_if<TrialEnded>(&event.fact)) {
-    return become(Ended(trial, ended->state));
+    return change_outcome(StandingAtEnd(trial, ended->state));
   }
-  if (std::holds_alternative<TrialReopened>(event.fact)) return become(Standing::kRunning);
+  if (std::holds_alternative<TrialReopened>(event.fact)) return change_outcome(Standing::kRunning);
   return std::nullopt;
 }
 
@@ -225,7 +226,7 @@ void Record::Adapt(const SweepSpec& spec) {
   cube_ = Cube(spec.space);
   tried_.clear();
   for (uint32_t number = 0; number < size(); ++number) {
-    if (trials_[number].valued) Put(number, ConfigOf(number));
+    if (trials_[number].has_values) SetPoint(number, ConfigOf(number));
   }
 }
 
@@ -250,8 +251,8 @@ bool Record::Tried(const Point& point) const { return tried_.contains(Hash(point
 void Record::Save(ArchiveWriter& archive) const {
   archive(size());
   for (const Trial& trial : trials_) {
-    archive(trial.value, trial.violation, trial.step, trial.became, trial.has_value,
-            trial.has_violation, trial.placed, trial.valued);
+    archive(trial.value, trial.violation, trial.step, trial.outcome, trial.has_value,
+            trial.has_violation, trial.placed, trial.has_values);
   }
   std::vector<uint64_t> tried(tried_.begin(), tried_.end());
   std::ranges::sort(tried);
@@ -264,9 +265,9 @@ void Record::Load(ArchiveReader& archive) {
   trials_.clear();
   for (uint32_t i = 0; archive.ok() && i < count; ++i) {
     Trial& trial = trials_.emplace_back();
-    archive(trial.value, trial.violation, trial.step, trial.became, trial.has_value,
-            trial.has_violation, trial.placed, trial.valued);
-    Stand(trial, trial.became);
+    archive(trial.value, trial.violation, trial.step, trial.outcome, trial.has_value,
+            trial.has_violation, trial.placed, trial.has_values);
+    SetOutcome(trial, trial.outcome);
   }
   std::vector<uint64_t> tried;
   archive(values_, points_, results_, choices_, tried, prior_);

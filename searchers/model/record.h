@@ -13,59 +13,61 @@
 
 namespace attune::searchers {
 
-// What became of a trial, the best outcome first: a model may learn from each.
+// The state of a trial's result, from the best to the worst. A model may learn from the first four.
 enum class Standing : uint8_t {
-  kComplete,    // it has come to its end, with a result
+  kComplete,    // completed, with a result
   kCut,         // stopped, paused or killed before its end, with a result at some step
-  kInfeasible,  // ended, and no report has met the constraints
-  kFailed,      // failed, or it has reported nothing that is a finite number
-  kRunning,     // or waits to run: its result is not known yet
-  kNone,        // nothing to learn: ended by others before it reported, or outside of the space
+  kInfeasible,  // ended without a report that meets the constraints
+  kFailed,      // failed, or ended without a finite value
+  kRunning,     // running or waiting; the result is not known yet
+  kNone,        // nothing to learn: stopped before its first report, or outside the space
 };
 
-// A trial as models see it: what it was and how it did.
+// The result of a trial, for models.
 //
-// `value` is the best feasible one reported so far, small being good whatever the objective's mode;
-// meaningful where the standing is kComplete or kCut. With several objectives it is that of the
-// first, at the newest feasible report that none before it dominates. `violation` is the smallest
-// sum, over the constraints, of how far a report was outside; meaningful for kInfeasible.
+// `value` is the best feasible value so far; small is good, whatever the mode of the objective. It
+// is valid if the standing is kComplete or kCut. With several objectives it is the value of the
+// first one, from the newest feasible report that no earlier report dominates. `violation` is valid
+// for kInfeasible: the sum over the constraints of the distance from the bound, at the best report.
 struct Trial {
   double value = 0;
   double violation = 0;
-  Step step{0};                            // the deepest one reported
-  Standing standing = Standing::kRunning;  // kNone while it lies outside of the space
-  Standing became = Standing::kRunning;    // wherever it lies
+  Step step{0};                            // the last step that was reported
+  Standing standing = Standing::kRunning;  // kNone while the trial is outside the space
+  Standing outcome = Standing::kRunning;   // the standing that it would have inside the space
   bool has_value = false;
   bool has_violation = false;
-  bool placed = false;  // its configuration lies in the space
-  bool valued = false;  // it did when it was created, so that its values are kept
+  bool placed = false;      // the configuration is in the space
+  bool has_values = false;  // it was in the space at creation, so its parameter values are kept
 };
 
-// Everything that a sweep's trials have taught, whoever proposed them, and what it has taken of
-// earlier sweeps. Built by its events alone;
-// trials are counted by `number` in the sweep, from 0. The values, a point and 40 bytes a trial; in
-// a finite space a hash as well.
+// The results of all trials of a sweep, whichever searcher or user proposed them, and the results
+// of earlier sweeps. Built from the events of the sweep alone.
+//
+// `number` is the number of a trial in the sweep, from 0. Memory per trial: 40 bytes, 16 per
+// dimension, and in a finite space a hash.
 class Record {
  public:
   explicit Record(const SweepSpec& spec);
 
-  enum class What {
-    kNew,       // the trial was created; it has the highest number so far
-    kStanding,  // and with it what it is ranked by
-    kMoved,     // it goes on as another configuration, without results
-    kPrior,     // results of earlier sweeps, before any trial
+  enum class Change {
+    kNew,              // the trial was created, with the highest number so far
+    kStandingChanged,  // its standing changed, and so its rank
+    kRestarted,        // it continues with another configuration, without results
+    kPrior,            // results of earlier sweeps arrived, before any trial
   };
   struct News {
     uint32_t trial = 0;
-    What what = What::kNew;
+    Change change = Change::kNew;
   };
 
-  // What a model has to know of the event, if anything. A report of a running trial is nothing yet.
+  // Returns what a model must know about the event, if anything. A report of a running trial is no
+  // news.
   std::optional<News> Observe(const Event& event);
 
-  // Other ranges, objective or constraints from now on. Trials are placed anew by their values, and
-  // those outside of the ranges wait for wider ones. REQUIRES: the same parameters under the same
-  // conditions.
+  // Changes the ranges, objectives or constraints. The points of the trials are computed again.
+  // Trials outside the ranges have no point until the ranges contain them. REQUIRES: the parameters
+  // and their conditions are the same.
   void Adapt(const SweepSpec& spec);
 
   void Save(ArchiveWriter& archive) const;
@@ -74,52 +76,55 @@ class Record {
   const Cube& cube() const { return cube_; }
   uint32_t size() const { return static_cast<uint32_t>(trials_.size()); }
   const Trial& trial(uint32_t number) const { return trials_[number]; }
-  const std::vector<PriorResult>& prior() const { return prior_; }  // sweep after sweep
+  const std::vector<PriorResult>& prior() const { return prior_; }  // grouped by sweep
 
-  // A coordinate of its point; NaN where its parameter is absent.
+  // A coordinate of the trial's point; NaN if the parameter is absent.
   double At(uint32_t number, size_t dimension) const {
     return points_[number * cube_.size() + dimension];
   }
 
   size_t objectives() const { return objectives_.size(); }
-  // Of any objective, as Trial::value of the first.
+  // The value of an objective; for the first one, Trial::value.
   double Result(uint32_t number, size_t objective) const {
     return objective == 0 ? trials_[number].value
                           : results_[number * (objectives() - 1) + objective - 1];
   }
 
-  // Whether `a` taught better news than `b`: by standing; then, of those that were cut, the one
-  // that came further; then by value, the first objective's before the next one's, or by violation.
-  // Of equal ones the earlier. Who dominates another is always the better one.
+  // Whether `a` ranks before `b`: by standing; then, among trials that were cut, by the later step;
+  // then by value or by violation; then by number. Values are compared objective by objective, so a
+  // trial that dominates another always ranks before it.
   bool Better(uint32_t a, uint32_t b) const;
 
-  // Whether a trial of this point was created; asked and known in finite spaces only, elsewhere
-  // false. By a hash of 64 bits: that one of n points is taken for another has odds of n to 2^64.
+  // Whether a trial with this point was created. Always false in an infinite space. It compares
+  // hashes of 64 bits, so with n points the probability of a wrong answer is n in 2^64.
   bool Tried(const Point& point) const;
 
  private:
-  std::optional<uint32_t> Known(TrialNumber number) const;
-  // Values as they were, in 8 bytes each: a place in `choices_` where they are listed ones.
-  void Keep(uint32_t number, const Config& config);
+  std::optional<uint32_t> Find(TrialNumber number) const;
+  // Keeps the parameter values, so that Adapt can compute the point again. Each takes 8 bytes; a
+  // listed value is an index in choices_.
+  void KeepValues(uint32_t number, const Config& config);
   uint64_t SlotOf(size_t dimension, const Value& value);
   Value ValueOf(size_t dimension, uint64_t slot) const;
   Config ConfigOf(uint32_t number) const;
-  void Put(uint32_t number, const Config& config);
-  void Stand(Trial& trial, Standing became) const;
-  void Restart(uint32_t number, const Config& config);  // it goes on as another configuration
-  void Take(uint32_t number, const Report& report);
-  Standing Ended(const Trial& trial, TrialState state) const;
+  void SetPoint(uint32_t number, const Config& config);
+  void SetOutcome(Trial& trial, Standing outcome) const;
+  // Gives the trial another configuration, without results.
+  void Restart(uint32_t number, const Config& config);
+  void AddReport(uint32_t number, const Report& report);
+  // The standing of a trial that ends in this state.
+  Standing StandingAtEnd(const Trial& trial, TrialState state) const;
 
   Cube cube_;
   std::vector<Objective> objectives_;
   std::vector<Constraint> constraints_;
   std::vector<PriorResult> prior_;
   std::vector<Trial> trials_;
-  std::vector<uint64_t> values_;             // a row a trial
-  std::vector<double> points_;               // a row a trial
-  std::vector<double> results_;              // likewise, of the objectives but the first
-  std::vector<std::vector<Value>> choices_;  // by dimension, that there ever were
-  std::unordered_set<uint64_t> tried_;       // hashes of points, in a finite space
+  std::vector<uint64_t> values_;             // one row per trial
+  std::vector<double> points_;               // one row per trial
+  std::vector<double> results_;              // one row per trial: the objectives after the first
+  std::vector<std::vector<Value>> choices_;  // by dimension: all listed values, also former ones
+  std::unordered_set<uint64_t> tried_;       // hashes of the points, in a finite space
 };
 
 }  // namespace attune::searchers

@@ -35,7 +35,7 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Each bit is turned or not by a coin that belongs to the bits above it.
+// Flips each bit at random. The random choice depends only on the bits above it.
 uint32_t Scramble(uint32_t bits, uint64_t key) {
   uint32_t scrambled = 0;
   for (int i = 0; i < kBits; ++i) {

@@ -8,7 +8,7 @@ namespace attune::searchers {
 
 inline constexpr size_t kSobolDimensions = 200;
 
-// A row of the table of direction numbers; the polynomial's degree says how many there are.
+// A row of the table of direction numbers; their number is the degree of the polynomial.
 struct SobolRow {
   uint32_t polynomial;
   uint32_t initial[11];
@@ -16,9 +16,9 @@ struct SobolRow {
 extern const SobolRow kSobolRows[kSobolDimensions];
 
 // The Sobol sequence (1967), each dimension scrambled by nested uniform permutations (Owen,
-// "Randomly permuted (t,m,s)-nets and (t,s)-sequences", 1995): any 2^m first points are still
-// spread evenly, none lies at a corner, and another seed gives another sequence. Point number n is
-// computed by itself, without those before it. Dimensions beyond the table are plain random draws.
+// "Randomly permuted (t,m,s)-nets and (t,s)-sequences", 1995). The first 2^m points are still
+// spread evenly, no point is at a corner, and each seed gives another sequence. A point is computed
+// without the points before it. Dimensions beyond the table are random draws.
 class SobolSequence {
  public:
   SobolSequence(size_t dimensions, uint64_t seed);
@@ -31,7 +31,7 @@ class SobolSequence {
   uint32_t Unscrambled(size_t dimension, uint32_t index) const;
 
  private:
-  std::vector<uint32_t> directions_;  // 32 a dimension, the highest bit first
+  std::vector<uint32_t> directions_;  // 32 per dimension, the highest bit first
   uint64_t seed_;
 };
 

@@ -18,7 +18,7 @@ uint64_t HashOfConfig(const Config& config) {
 }  // namespace
 
 bool ProposesOnce(const Cube& cube) {
-  return cube.Finite() && std::ranges::any_of(cube.dimensions(), [](const Cube::Dimension& each) {
+  return cube.IsFinite() && std::ranges::any_of(cube.dimensions(), [](const Cube::Dimension& each) {
            return each.count > 1;
          });
 }

@@ -10,8 +10,8 @@
 namespace attune::searchers {
 
 // Whether random and sobol propose each configuration of the space once and then end. A finite
-// space ends; but in a space where nothing varies they repeat its one configuration, which people
-// do to see how much results scatter.
+// space ends. A space with a single configuration is an exception: the configuration is repeated,
+// to show how much results scatter.
 bool ProposesOnce(const Cube& cube);
 
 // The configurations that trials of a sweep were created with, for searchers that remember nothing

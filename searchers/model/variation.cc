@@ -10,14 +10,13 @@
 namespace attune::searchers {
 namespace {
 
-constexpr double kBeyond = 1e-9;  // the end of a cell
+constexpr double kBeyond = 1e-9;  // distance past the end of a cell, into the next one
 
 double Power(double base, double exponent) { return base > 0 ? Exp(exponent * Log(base)) : 0; }
 
 }  // namespace
 
-double Mutated(const Cube& cube, size_t dimension, double from, double index,
-               RandomStream& random) {
+double Mutate(const Cube& cube, size_t dimension, double from, double index, RandomStream& random) {
   const Cube::Dimension& about = cube.dimensions()[dimension];
   const double u = random.Uniform();
   if (about.kind == Cube::Kind::kChoice) {
@@ -27,20 +26,20 @@ double Mutated(const Cube& cube, size_t dimension, double from, double index,
     return place < from ? place : place + 1;
   }
   const bool down = u < 0.5;
-  const double room = down ? from : 1 - from;
-  const double tail = down ? 2 * u : 2 * (1 - u);  // 0: as far as it goes
-  const double beyond = Power(1 - room, index + 1);
+  const double distance = down ? from : 1 - from;  // to the end of the dimension
+  const double tail = down ? 2 * u : 2 * (1 - u);  // 0: to the end
+  const double beyond = Power(1 - distance, index + 1);
   const double part = 1 - Power(tail + (1 - tail) * beyond, 1 / (index + 1));
   const double to = std::clamp(down ? from - part : from + part, 0.0, 1.0);
   if (about.kind == Cube::Kind::kRange) return to;
   const auto [low, high] = cube.CellAround(dimension, from);
   if (to < low || to >= high) return cube.Snap(dimension, to);
-  const bool goes_down = (down && low > 0) || high >= 1;  // to the neighbour, where there is one
+  const bool goes_down = (down && low > 0) || high >= 1;  // the last cell has no upper neighbour
   return cube.Snap(dimension, goes_down ? low - kBeyond : high + kBeyond);
 }
 
-double Crossed(const Cube& cube, size_t dimension, double one, double other, double index,
-               RandomStream& random) {
+double CrossOver(const Cube& cube, size_t dimension, double one, double other, double index,
+                 RandomStream& random) {
   const double u = random.Uniform();
   const double side = random.Uniform();
   if (cube.dimensions()[dimension].kind == Cube::Kind::kChoice) return side < 0.5 ? one : other;

@@ -5,19 +5,19 @@
 
 namespace attune::searchers {
 
-// How evolutionary searchers make a new point of one or two known ones. All of it keeps a
-// coordinate within the cube, moves values in cells to other cells, and draws lists' values alike.
+// Operators that make new coordinates from those of known points, for evolutionary searchers. The
+// result is within the cube, and for steps in the middle of a cell.
 
-// A coordinate near `from`: polynomial mutation (Deb and Deb, "Analysing mutation schemes for
-// real-parameter genetic algorithms", IJAISC 4, 2014), the nearer the larger `index`; of a list
-// another value, each as likely. A dimension of one value keeps it.
-double Mutated(const Cube& cube, size_t dimension, double from, double index, RandomStream& random);
+// Polynomial mutation (Deb and Deb, "Analysing mutation schemes for real-parameter genetic
+// algorithms", IJAISC 4, 2014): a coordinate near `from`, and nearer with a larger `index`. A step
+// always changes to another one, and a listed value to any other with the same probability. A
+// dimension with one value does not change.
+double Mutate(const Cube& cube, size_t dimension, double from, double index, RandomStream& random);
 
-// A coordinate between and around two, symmetric about their middle: simulated binary crossover
-// (Deb and Agrawal, "Simulated binary crossover for continuous search space", Complex Systems 9,
-// 1995), bounded by the cube, the nearer to one of them the larger `index`; of a list one of the
-// two.
-double Crossed(const Cube& cube, size_t dimension, double one, double other, double index,
-               RandomStream& random);
+// Simulated binary crossover (Deb and Agrawal, "Simulated binary crossover for continuous search
+// space", Complex Systems 9, 1995): a coordinate near one of the two, and nearer with a larger
+// `index`. The distribution is symmetric about their middle. For a list, one of the two values.
+double CrossOver(const Cube& cube, size_t dimension, double one, double other, double index,
+                 RandomStream& random);
 
 }  // namespace attune::searchers

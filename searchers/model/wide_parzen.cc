@@ -14,29 +14,29 @@
 
 #include "core/base/elementary.h"
 #include "searchers/model/kernel_sums.h"
-#include "searchers/model/room.h"
+#include "searchers/model/reserve.h"
 
 namespace attune::searchers {
 namespace {
 
-constexpr size_t kFirstLook = 256;  // kernels after which is looked who may still win
-constexpr double kSlack = 1e-3;     // more than rounding takes from a sum that grows
+constexpr size_t kFirstPart = 256;  // kernels that are evaluated for all points first
+constexpr double kSlack = 1e-3;     // bound on the rounding error of a partial sum
 constexpr size_t kMassCells = 512;
-constexpr float kNoKernel = -1e30F;  // of a place without one: less than any exponent
+constexpr float kNoKernel = -1e30F;  // bias of a point without a kernel: its term is 0
 constexpr double kNarrowest = 0.01;
 constexpr double kScottFactor = 0.1;
 constexpr double kPriorWeight = 1;
 
-// The number with its four highest binary digits only.
+// Keeps the four highest binary digits of the number.
 size_t Rounded(size_t count) {
   const int rest = std::max(0, static_cast<int>(std::bit_width(count)) - 4);
   return count >> rest << rest;
 }
 
-// The logarithm of 1 over the share of a kernel that lies inside the cube, for kernels at multiples
+// Tabulates the logarithm of 1 over the mass of a kernel inside the cube, for kernels at multiples
 // of 1 / kMassCells.
-std::vector<float> LostMasses(double width) {
-  std::vector<double> outside(kMassCells + 1, 0);  // beyond a face, by the distance from it
+std::vector<float> BiasTable(double width) {
+  std::vector<double> outside(kMassCells + 1, 0);  // mass beyond a face, by the distance from it
   for (size_t i = 0; i <= kMassCells; ++i) {
     outside[i] = NormalCdf(-static_cast<double>(i) / static_cast<double>(kMassCells) / width);
     if (outside[i] < 1e-9) break;
@@ -48,85 +48,85 @@ std::vector<float> LostMasses(double width) {
   return table;
 }
 
-// At `coordinate`, from the table.
-float LostMass(const std::vector<float>& table, float coordinate) {
+// Interpolates the table at a coordinate.
+float BiasFrom(const std::vector<float>& table, float coordinate) {
   const float place = coordinate * static_cast<float>(kMassCells);
   const auto cell = std::min(static_cast<size_t>(place), kMassCells - 1);
-  const float part = place - static_cast<float>(cell);
-  return table[cell] + part * (table[cell + 1] - table[cell]);
+  const float fraction = place - static_cast<float>(cell);
+  return table[cell] + fraction * (table[cell + 1] - table[cell]);
 }
 
 }  // namespace
 
 WideParzen::WideParzen(std::vector<Axis> axes)
     : axes_(std::move(axes)), columns_(axes_.size()), widths_(axes_.size(), 1) {
-  Refresh();
+  UpdateWidths();
 }
 
 void WideParzen::Append(const Point& point) {
   if (size_ % kLanes == 0) {
     for (auto& column : columns_) {
-      MakeRoom(column, size_ + kLanes);
+      ReserveWithSlack(column, size_ + kLanes);
       column.resize(size_ + kLanes, 0.5F);
     }
-    MakeRoom(biases_, size_ + kLanes);
+    ReserveWithSlack(biases_, size_ + kLanes);
     biases_.resize(size_ + kLanes, kNoKernel);
   }
   for (size_t j = 0; j < axes_.size(); ++j) columns_[j][size_] = static_cast<float>(point[j]);
-  is_in_.push_back(false);
+  is_included_.push_back(false);
   ++size_;
 }
 
-void WideParzen::Include(size_t place, bool included) {
-  if (is_in_[place] == included) return;
-  is_in_[place] = included;
+void WideParzen::SetIncluded(size_t index, bool included) {
+  if (is_included_[index] == included) return;
+  is_included_[index] = included;
   included_ += included ? 1 : -1;
-  biases_[place] = BiasAt(place);
-  if (Rounded(included_) != width_of_) Refresh();
+  biases_[index] = BiasAt(index);
+  if (Rounded(included_) != width_count_) UpdateWidths();
 }
 
-void WideParzen::Refresh() {
-  width_of_ = Rounded(included_);
-  const auto count = static_cast<double>(std::max<size_t>(width_of_, 1));
+void WideParzen::UpdateWidths() {
+  width_count_ = Rounded(included_);
+  const auto count = static_cast<double>(std::max<size_t>(width_count_, 1));
   const double width = kScottFactor * Exp(-Log(count) / (static_cast<double>(axes_.size()) + 4));
-  lost_.clear();
+  bias_tables_.clear();
   for (size_t j = 0; j < axes_.size(); ++j) {
     if (axes_[j].kind == Cube::Kind::kChoice) continue;
-    widths_[j] = std::max({width, kNarrowest, NarrowestIn(axes_[j])});
-    lost_.try_emplace(widths_[j]);
+    widths_[j] = std::max({width, kNarrowest, MinWidth(axes_[j])});
+    bias_tables_.try_emplace(widths_[j]);
   }
-  for (auto& [of, table] : lost_) table = LostMasses(of);
+  for (auto& [axis_width, table] : bias_tables_) table = BiasTable(axis_width);
   for (size_t i = 0; i < size_; ++i) biases_[i] = BiasAt(i);
 }
 
-float WideParzen::BiasAt(size_t place) const {
-  if (!is_in_[place]) return kNoKernel;
+float WideParzen::BiasAt(size_t index) const {
+  if (!is_included_[index]) return kNoKernel;
   float bias = 0;
   for (size_t j = 0; j < axes_.size(); ++j) {
     if (axes_[j].kind == Cube::Kind::kChoice) continue;
-    bias += LostMass(lost_.find(widths_[j])->second, columns_[j][place]);
+    bias += BiasFrom(bias_tables_.find(widths_[j])->second, columns_[j][index]);
   }
   return bias / static_cast<float>(std::numbers::ln2);
 }
 
-// What the exponents of kernels and the sums of them are made with.
+// The parameters of all kernels.
 struct WideParzen::Kernels {
   std::vector<ScaledAxis> scaled;
   std::vector<ListedAxis> listed;
-  double height = 0;  // of a kernel, as a logarithm
-  double total = 0;   // weight
-  double prior = 0;   // its part of a density, as a logarithm
+  double height = 0;  // logarithm of a kernel's height
+  double total = 0;   // total weight
+  double prior = 0;   // logarithm of the prior's part of the density
 
-  // Of the kernels that have been added. REQUIRES: one of them is near.
-  double LogOf(const RunningSum& sum) const {
+  // The logarithm of the kernels' part of the density. REQUIRES: sum.sum > 0.
+  double LogOfKernels(const RunningSum& sum) const {
     return std::numbers::ln2 * static_cast<double>(sum.most) + Log(sum.sum / total) + height;
   }
   double LogDensity(const RunningSum& sum) const {
-    return sum.sum > 0 ? LogOfSum(std::array{prior, LogOf(sum)}) : prior;
+    return sum.sum > 0 ? LogOfSum(std::array{prior, LogOfKernels(sum)}) : prior;
   }
-  // No more than the density will be.
-  double LeastLogDensity(const RunningSum& sum) const {
-    return sum.sum > 0 ? std::max(prior, LogOf(sum) - kSlack) : prior;
+  // A lower bound of the logarithm of the density, from a partial sum.
+  double LogDensityMin(const RunningSum& sum) const {
+    return sum.sum > 0 ? std::max(prior, LogOfKernels(sum) - kSlack) : prior;
   }
 };
 
@@ -152,61 +152,63 @@ WideParzen::Kernels WideParzen::Prepare() const {
 double WideParzen::LogDensity(const Point& point) const {
   const Kernels kernels = Prepare();
   std::array<RunningSum, kTile> sums;
-  const size_t place = 0;
-  const Tile tile({point}, {&place, 1}, kernels.scaled, kernels.listed);
+  const size_t index = 0;
+  const Tile tile({point}, {&index, 1}, kernels.scaled, kernels.listed);
   tile.Add(biases_.data(), 0, biases_.size(), sums);
   return kernels.LogDensity(sums[0]);
 }
 
-// The kernels that came last are looked at first, for all points. Where they are dense counts most,
-// and the points that then promise most are looked at to the end before the others, of which many
-// have no hope any more after a part.
-WideParzen::Above WideParzen::MostAbove(const std::vector<Point>& points,
-                                        const std::vector<double>& gains) const {
+// Branch and bound: evaluates the newest kernels for all points first, because the newest trials
+// are near the candidates. The points with the largest bounds are then evaluated completely. Most
+// other points can be rejected after a part of the kernels.
+WideParzen::Difference WideParzen::LargestDifference(const std::vector<Point>& points,
+                                                     const std::vector<double>& gains) const {
   const Kernels kernels = Prepare();
   std::vector<RunningSum> sums(points.size());
-  const auto tile_of = [&](std::span<const size_t> places) {
-    return Tile(points, places, kernels.scaled, kernels.listed);
+  const auto tile_of = [&](std::span<const size_t> indices) {
+    return Tile(points, indices, kernels.scaled, kernels.listed);
   };
-  const auto add = [&](const Tile& tile, std::span<const size_t> places, size_t begin, size_t end) {
-    std::array<RunningSum, kTile> some;
-    for (size_t t = 0; t < places.size(); ++t) some[t] = sums[places[t]];
-    tile.Add(biases_.data(), begin, end, some);
-    for (size_t t = 0; t < places.size(); ++t) sums[places[t]] = some[t];
+  const auto add = [&](const Tile& tile, std::span<const size_t> indices, size_t begin,
+                       size_t end) {
+    std::array<RunningSum, kTile> tile_sums;
+    for (size_t t = 0; t < indices.size(); ++t) tile_sums[t] = sums[indices[t]];
+    tile.Add(biases_.data(), begin, end, tile_sums);
+    for (size_t t = 0; t < indices.size(); ++t) sums[indices[t]] = tile_sums[t];
   };
   std::vector<size_t> order(points.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  const auto tiles = [&](auto body) {
+  const auto for_each_tile = [&](auto body) {
     for (size_t first = 0; first < order.size(); first += kTile) {
       body(std::span(order).subspan(first, std::min(kTile, order.size() - first)));
     }
   };
-  const auto most_of = [&](size_t place) {
-    return gains[place] - kernels.LeastLogDensity(sums[place]);
+  const auto upper_bound = [&](size_t index) {
+    return gains[index] - kernels.LogDensityMin(sums[index]);
   };
 
   const size_t all = biases_.size();
-  const size_t first_look = std::min(all, std::max(kFirstLook, Rounded(all / 16)));
-  tiles(
-      [&](std::span<const size_t> places) { add(tile_of(places), places, all - first_look, all); });
-  if (first_look < all) {
-    std::vector<double> promises(points.size());
-    for (const size_t place : order) promises[place] = most_of(place);
-    std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return promises[i]; });
+  const size_t first_part = std::min(all, std::max(kFirstPart, Rounded(all / 16)));
+  for_each_tile([&](std::span<const size_t> indices) {
+    add(tile_of(indices), indices, all - first_part, all);
+  });
+  if (first_part < all) {
+    std::vector<double> bounds(points.size());
+    for (const size_t index : order) bounds[index] = upper_bound(index);
+    std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return bounds[i]; });
   }
-  Above best{.difference = -std::numeric_limits<double>::infinity()};
-  tiles([&](std::span<const size_t> places) {
-    const auto hopeless = [&](size_t place) { return most_of(place) < best.difference; };
+  Difference best{.value = -std::numeric_limits<double>::infinity()};
+  for_each_tile([&](std::span<const size_t> indices) {
+    const auto is_rejected = [&](size_t index) { return upper_bound(index) < best.value; };
     std::optional<Tile> tile;
-    for (size_t seen = first_look; seen < all; seen = std::min(all, 2 * seen)) {
-      if (std::ranges::all_of(places, hopeless)) return;
-      if (!tile) tile.emplace(tile_of(places));
-      add(*tile, places, all - std::min(all, 2 * seen), all - seen);
+    for (size_t added = first_part; added < all; added = std::min(all, 2 * added)) {
+      if (std::ranges::all_of(indices, is_rejected)) return;
+      if (!tile) tile.emplace(tile_of(indices));
+      add(*tile, indices, all - std::min(all, 2 * added), all - added);
     }
-    for (const size_t place : places) {
-      const double above = gains[place] - kernels.LogDensity(sums[place]);
-      if (above < best.difference || (above == best.difference && place > best.place)) continue;
-      best = {place, above};
+    for (const size_t index : indices) {
+      const double value = gains[index] - kernels.LogDensity(sums[index]);
+      if (value < best.value || (value == best.value && index > best.index)) continue;
+      best = {index, value};
     }
   });
   return best;

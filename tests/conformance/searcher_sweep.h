@@ -260,7 +260,7 @@ class SweepOfSearcher {
     return spec_.space.Resolve(config).value();
   }
 
-  // The configuration of an enqueued trial: a new one, or one that was tried before.
+  // The configuration of an enqueued trial. It may have been tried before.
   Config Asked() {
     const Config& known = configs_[static_cast<size_t>(random_.Integer(0, trials() - 1))];
     const bool again = random_.Integer(0, 1) == 0 && spec_.space.Resolve(known).ok();

@@ -66,7 +66,7 @@ TEST(AshaBrackets, ATrialIsRankedAmongThoseOfItsBracketOnly) {
   double value = 0.9;
   for (const uint32_t trial : early) sweep.Report({trial, 1}, value -= 0.001);
   for (int i = 0; i < 3; ++i) sweep.Report({early[i], 3}, 0.95);
-  // Worse than any of them, at the rung where the others are: the first there of its own.
+  // Worse than all others at this rung, but the first trial of its bracket there.
   sweep.Report({late[0], 1}, 0.1);
   EXPECT_EQ(sweep.verdict().reason.rung, Step(0));  // no rung of its bracket
   sweep.Report({late[0], 3}, 0.1);
@@ -79,12 +79,12 @@ TEST(AshaBrackets, ATrialIsRankedAmongThoseOfItsBracketOnly) {
   EXPECT_EQ(sweep.verdict().reason.peers, 3);
 }
 
-TEST(AshaBrackets, AFreeSlotIsForTheHighestRungOfAllBrackets) {
+TEST(AshaBrackets, AFreeSlotServesTheHighestRungOfAllBrackets) {
   SchedulerHarness sweep(Bracketed(2, Asha::Form::kPromote));
   const auto trials = ByFirstRung(sweep);
   const auto& early = trials.at(1);
   const auto& late = trials.at(3);
-  // The best of each comes first, and is paused before there are three.
+  // The best trial of each bracket arrives first, and is paused before there are three.
   for (int i = 0; i < 3; ++i) sweep.Report({early[i], 1}, 0.9 - 0.1 * i);
   for (int i = 0; i < 3; ++i) sweep.Report({late[i], 3}, 0.5 - 0.1 * i);
   EXPECT_THAT(sweep.Promoted(), Optional(late[0]));
@@ -102,7 +102,7 @@ TEST(AshaBrackets, AReportWhoseSlotIsForAHigherRungOfAnotherBracketIsPaused) {
   EXPECT_THAT(sweep.Promoted(), Optional(trials.at(1)[2]));
 }
 
-TEST(AshaBrackets, AnEditOfTheirNumberRanksEveryoneAnew) {
+TEST(AshaBrackets, AnEditOfTheirNumberRanksAllTrialsAgain) {
   const auto edited = [](int64_t brackets) {
     return SweepSpec{.objectives = {Maximise("accuracy")},
                      .seed = 7,
@@ -132,19 +132,19 @@ TEST(AshaBrackets, AreTheSameAfterASnapshot) {
   const auto run = [](bool restarts) {
     SchedulerHarness sweep(Bracketed(3, Asha::Form::kPromote, 27));
     RandomStream random(5, TrialNumber(0), "test");
-    std::string told;
+    std::string texts;
     for (uint32_t trial = 0; trial < kTrials; ++trial) {
       sweep.Report({trial, FirstRungOf(sweep, trial)}, random.Uniform());
-      told += sweep.text() + "\n";
+      texts += sweep.text() + "\n";
       if (restarts) sweep.Restore(Bracketed(3, Asha::Form::kPromote, 27));
-      if (const auto promoted = sweep.Promoted()) told += std::to_string(*promoted) + "\n";
+      if (const auto promoted = sweep.Promoted()) texts += std::to_string(*promoted) + "\n";
     }
-    return told;
+    return texts;
   };
   EXPECT_EQ(run(true), run(false));
 }
 
-TEST(AshaBrackets, MoreThanThereAreRungsAreRefused) {
+TEST(AshaBrackets, RefusesMoreBracketsThanRungs) {
   const auto make = [](int64_t brackets) {
     return AshaEntry().make({.objectives = {Maximise("accuracy")},
                              .scheduler = {.name = "asha",
@@ -155,8 +155,8 @@ TEST(AshaBrackets, MoreThanThereAreRungsAreRefused) {
                              .max_step = Step(28)});
   };
   EXPECT_TRUE(make(4).ok());
-  EXPECT_EQ(make(5).error().message,
-            "scheduler.brackets: 5 are more than the rungs below max, of which there are 4");
+  EXPECT_EQ(make(5).error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(make(5).error().message, ::testing::StartsWith("scheduler.brackets: 5 "));
 }
 
 }  // namespace

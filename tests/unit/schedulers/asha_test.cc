@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/random.h"
+#include "tests/support/golden.h"
 #include "tests/unit/schedulers/harness.h"
 
 namespace attune::schedulers {
@@ -34,7 +35,7 @@ TEST(Asha, RungsGrowByTheReductionFactorUpToMax) {
   EXPECT_THAT(RungsOf(2, 100, 4), ElementsAre(2, 8, 32, 100));
 }
 
-// Where logarithms of reals give one rung too few.
+// Logarithms in floating point would give one rung too few.
 TEST(Asha, RungsAreExactAtPowersOfTheReductionFactor) {
   EXPECT_THAT(RungsOf(1, 1000, 10), ElementsAre(1, 10, 100, 1000));
   EXPECT_THAT(RungsOf(1, 243, 3), ElementsAre(1, 3, 9, 27, 81, 243));
@@ -47,7 +48,7 @@ TEST(Asha, RungsNearTheLargestStepDoNotOverflow) {
   EXPECT_THAT(RungsOf(1, kMax, kMax / 2), ElementsAre(1, kMax / 2, kMax));
 }
 
-TEST(Asha, NoOneStopsWhileFewerThanTheReductionFactorReachedTheRung) {
+TEST(Asha, StopsNoTrialBeforeEnoughReachedTheRung) {
   SchedulerHarness sweep(Asha(Maximise("accuracy"), Ladder({Step(1), Step(64), 4})));
 
   EXPECT_THAT(sweep.Report({0, 1}, 0.9).verdict(), Continues());
@@ -56,7 +57,7 @@ TEST(Asha, NoOneStopsWhileFewerThanTheReductionFactorReachedTheRung) {
   EXPECT_THAT(sweep.Report({3, 1}, 0.8).verdict(), Stops("asha"));
 }
 
-TEST(Asha, TheBestShareGoesOn) {
+TEST(Asha, ContinuesTheBestShare) {
   SchedulerHarness sweep(Halving());
 
   EXPECT_THAT(sweep.Report({0, 1}, 0.5).verdict(), Continues());
@@ -66,14 +67,14 @@ TEST(Asha, TheBestShareGoesOn) {
   EXPECT_THAT(sweep.Report({4, 1}, 0.56).verdict(), Stops("asha"));  // third of five
 }
 
-// Nine trials on rungs 1, 3, 9, 27 of which a third goes on, side by side; worked out by hand. The
-// figure of docs/reference/schedulers.md: 9 come to the first rung, 3 to the second, 1 to the
+// Nine parallel trials with rungs 1, 3, 9 and 27, of which a third continues; computed by hand. It
+// is the figure of docs/reference/schedulers.md: 9 trials reach the first rung, 3 the second, 1 the
 // third.
 TEST(Asha, FollowsTheFigure) {
   SchedulerHarness sweep(Asha(Maximise("accuracy"), Ladder({Step(1), Step(27), 3})));
 
-  // At rung 1, in the order of arrival: of 3 the best goes on, of 6 two, of 9 three.
-  EXPECT_THAT(sweep.Report({0, 1}, 0.9).verdict(), Continues());  // nobody is stopped before 3
+  // At rung 1, in the order of arrival: the best of 3 continues, two of 6, and three of 9.
+  EXPECT_THAT(sweep.Report({0, 1}, 0.9).verdict(), Continues());  // no trial is stopped before 3
   EXPECT_THAT(sweep.Report({1, 1}, 0.8).verdict(), Continues());
   EXPECT_THAT(sweep.Report({2, 1}, 0.3).verdict(), Stops("asha"));
   EXPECT_THAT(sweep.Report({3, 1}, 0.5).verdict(), Stops("asha"));
@@ -90,8 +91,9 @@ TEST(Asha, FollowsTheFigure) {
   EXPECT_EQ(sweep.verdict().reason.cutoff, 0.92);
   EXPECT_THAT(sweep.Report({0, 9}, 0.95).verdict(), Continues());
   EXPECT_THAT(sweep.Report({0, 27}, 0.97).verdict(), Continues());
-  EXPECT_EQ(sweep.text(),
-            "completes at step 27: accuracy 0.97 is rank 1 of 1 at rung 27, the last");
+  EXPECT_EQ(sweep.verdict().reason.rung, Step(27));
+  EXPECT_EQ(sweep.verdict().reason.rank, 1);
+  EXPECT_EQ(sweep.verdict().reason.peers, 1);
 }
 
 TEST(Asha, SmallerIsBetterWhenMinimising) {
@@ -138,17 +140,16 @@ TEST(Asha, InfinitiesOfEitherSignAreTheWorstValue) {
   EXPECT_THAT(sweep.Report({2, 1}, -kInf).verdict(), Stops("asha"));
 }
 
-TEST(Asha, AMissingMetricIsTheWorstValueAndSaidToBeMissing) {
+TEST(Asha, TreatsAMissingMetricAsWorst) {
   SchedulerHarness sweep(Halving());
 
   sweep.Report({0, 1}, 0.1).Report({1, 1}, Metrics{{"acuracy", 0.9}});
   EXPECT_THAT(sweep.verdict(), Stops("asha"));
-  EXPECT_EQ(sweep.text(),
-            "stopped at step 1: accuracy (not reported) is rank 2 of 2 at rung 1; only the best "
-            "goes on (cutoff 0.1)");
+  EXPECT_EQ(sweep.verdict().reason.rank, 2);
+  EXPECT_EQ(sweep.verdict().reason.cutoff, 0.1);
 }
 
-TEST(Asha, OfEqualValuesTheEarlierReportIsBetter) {
+TEST(Asha, RanksTheEarlierOfEqualValuesFirst) {
   SchedulerHarness sweep(Halving());
 
   EXPECT_EQ(sweep.Report({5, 1}, 0.5).verdict().reason.rank, 1);
@@ -156,7 +157,7 @@ TEST(Asha, OfEqualValuesTheEarlierReportIsBetter) {
   EXPECT_EQ(sweep.Report({4, 1}, 0.5).verdict().reason.rank, 3);
 }
 
-TEST(Asha, EqualValuesNeitherAllStopNorAllGoOn) {
+TEST(Asha, ContinuesSomeTrialsWithEqualValues) {
   SchedulerHarness sweep(Halving());
   int going_on = 0;
   for (uint32_t trial = 0; trial < 8; ++trial) {
@@ -173,9 +174,8 @@ TEST(Asha, ALateReportIsRecordedAtTheRungItHasPassed) {
   EXPECT_EQ(reason.step, Step(3));
 }
 
-// A trial that reports every five steps: its step 15 must not fill the rung that step 5 jumped
-// over.
-TEST(Asha, RungsThatWereJumpedOverAreNeverFilledLater) {
+// A trial that reports every five steps. Step 5 skips a rung, and step 15 must not fill it.
+TEST(Asha, SkippedRungsAreNotFilledLater) {
   SchedulerHarness sweep(Halving(64));
 
   EXPECT_EQ(sweep.Report({0, 5}, 0.5).verdict().reason.rung, Step(4));
@@ -214,12 +214,13 @@ TEST(Asha, MilestonesAreTheRungsAheadOfATrial) {
   EXPECT_EQ(sweep.NextMilestone({0, 8}), 0);
 }
 
-TEST(Asha, NoOneIsStoppedAtTheLastRung) {
+TEST(Asha, StopsNoTrialAtTheLastRung) {
   SchedulerHarness sweep(Halving());
   sweep.Report({0, 8}, 0.9).Report({1, 8}, 0.8).Report({2, 8}, 0.1);
 
   EXPECT_THAT(sweep.verdict(), Continues());
-  EXPECT_EQ(sweep.text(), "completes at step 8: accuracy 0.1 is rank 3 of 3 at rung 8, the last");
+  EXPECT_EQ(sweep.verdict().reason.rung, Step(8));
+  EXPECT_EQ(sweep.verdict().reason.rank, 3);
 }
 
 TEST(Asha, TheReasonHasTheNumbers) {
@@ -234,37 +235,47 @@ TEST(Asha, TheReasonHasTheNumbers) {
   EXPECT_EQ(reason.rank, 3);
   EXPECT_EQ(reason.peers, 4);
   EXPECT_EQ(reason.cutoff, 0.8);
-  EXPECT_EQ(sweep.text(),
-            "stopped at step 3: accuracy 0.75 is rank 3 of 4 at rung 2; the best 2 go on "
-            "(cutoff 0.8)");
 }
 
-TEST(Asha, TheCutoffIsTheWorstValueThatGoesOnThisOneIncluded) {
+TEST(Asha, CutoffIsTheWorstContinuingValueIncludingTheNewOne) {
   SchedulerHarness sweep(Halving());
   sweep.Report({0, 1}, 0.1).Report({1, 1}, 0.2).Report({2, 1}, 0.3);
 
   EXPECT_EQ(sweep.Report({3, 1}, 0.25).verdict().reason.cutoff, 0.25);  // second of four
   sweep.Report({4, 1}, 0.0);
-  EXPECT_EQ(sweep.Report({5, 1}, 0.9).verdict().reason.cutoff, 0.25);   // three of six go on
+  EXPECT_EQ(sweep.Report({5, 1}, 0.9).verdict().reason.cutoff, 0.25);   // three of six continue
   EXPECT_EQ(sweep.Report({6, 1}, 0.15).verdict().reason.cutoff, 0.25);  // three of seven
 }
 
-TEST(Asha, EveryKindOfContinueSaysWhy) {
+TEST(Asha, ExplainsEachVerdict) {
   SchedulerHarness sweep(Halving());
+  std::string texts;
+  const auto add = [&] {
+    EXPECT_FALSE(sweep.text().empty());
+    texts += sweep.text() + "\n";
+  };
 
-  EXPECT_EQ(sweep.Report({0, 1}, 2.0 / 3).text(),
-            "goes on at step 1: accuracy 0.666667 is rank 1 of 1 at rung 1; none is stopped before "
-            "2 have reached it");
-  EXPECT_EQ(sweep.Report({1, 1}, 0.9).text(),
-            "goes on at step 1: accuracy 0.9 is rank 1 of 2 at rung 1; only the best goes on "
-            "(cutoff 0.9)");
-  EXPECT_EQ(sweep.Report({1, 1}, 0.9).text(),
-            "goes on at step 1: nothing is decided before rung 2");
+  sweep.Report({0, 1}, 2.0 / 3);  // the first at its rung
+  add();
+  sweep.Report({1, 1}, 0.9);
+  EXPECT_EQ(sweep.verdict().reason.rank, 1);
+  add();
+  sweep.Report({1, 1}, 0.9);  // before the next rung
+  EXPECT_EQ(sweep.verdict().reason.rung, Step(0));
+  add();
+  sweep.Report({2, 1}, 0.1);
+  EXPECT_THAT(sweep.verdict(), Stops("asha"));
+  add();
+  sweep.Report({3, 1}, Metrics{{"acuracy", 0.9}});  // without the metric
+  add();
   sweep.Report({1, 8}, 0.9);
-  EXPECT_EQ(sweep.Report({1, 9}, 0.9).text(), "goes on at step 9: the last rung is behind it");
+  add();
+  sweep.Report({1, 9}, 0.9);  // after the last rung
+  add();
+  testing::ExpectGolden("schedulers/asha", texts);
 }
 
-// The definition, counted out: how many at the rung are at least as good?
+// Compares with the definition: counts the trials at the rung that are at least as good.
 TEST(Asha, AgreesWithCountingOverAThousandReports) {
   SchedulerHarness sweep(Asha(Maximise("accuracy"), Ladder({Step(1), Step(64), 3})));
   RandomStream random(1, TrialNumber(0), "test");
@@ -301,16 +312,16 @@ TEST(Asha, IsMadeFromTheSweepFile) {
   EXPECT_THAT((*made)->Rungs(), ElementsAre(Step(1), Step(4), Step(16), Step(20)));
 }
 
-TEST(Asha, WithoutMaxNamesTheKeyOfTheSweepFile) {
-  EXPECT_EQ(AshaEntry().make(Spec(1, 0)).error().message,
-            "scheduler.max: asha needs max, the step at which a trial is complete");
+TEST(Asha, RequiresMax) {
+  const auto made = AshaEntry().make(Spec(1, 0));
+  EXPECT_EQ(made.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(made.error().message, ::testing::StartsWith("scheduler.max: "));
 }
 
-TEST(Asha, MinMustLieBelowMax) {
-  EXPECT_EQ(
-      AshaEntry().make(Spec(9, 9)).error().message,
-      "scheduler.min: 9 is not below max 9, so all would be trained to their end; lower min or "
-      "raise max");
+TEST(Asha, RequiresMinBelowMax) {
+  const auto made = AshaEntry().make(Spec(9, 9));
+  EXPECT_EQ(made.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(made.error().message, ::testing::StartsWith("scheduler.min: 9 "));
 }
 
 }  // namespace

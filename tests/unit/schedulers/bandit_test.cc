@@ -23,7 +23,7 @@ SearchSpace Space() {
 Config At(double decades) { return {{"lr", std::pow(10, decades)}, {"kind", std::string("b")}}; }
 double Decades(const Config& config) { return std::log10(std::get<double>(*config.Find("lr"))); }
 
-// Of rates all over the range, the closer to the best the more; `from` is the first interval.
+// Gains for rates over the whole range; larger near the best rate. `from` is the first interval.
 std::vector<Gain> GainsAround(double best, int64_t from, int count = 20) {
   std::vector<Gain> gains;
   for (int i = 0; i < count; ++i) {
@@ -54,7 +54,7 @@ TEST(Bandit, ChoosesWhereTheGainsWere) {
   }
 }
 
-TEST(Bandit, WhatHeldEarlyCountsLess) {
+TEST(Bandit, EarlyGainsCountLess) {
   std::vector<Gain> gains = GainsAround(-3.2, 1);
   for (Gain& gain : GainsAround(-0.9, 18)) gains.push_back(std::move(gain));
   const auto chosen = Choose(gains, {}, 20);
@@ -62,7 +62,7 @@ TEST(Bandit, WhatHeldEarlyCountsLess) {
   EXPECT_NEAR(Decades(chosen->config), -0.9, 0.6);
 }
 
-TEST(Bandit, OthersThatTrainThereMakeItLessUncertain) {
+TEST(Bandit, ConfigurationsInTrainingLowerTheDeviation) {
   const std::vector<Gain> gains = GainsAround(-2, 1, 5);
   const auto alone = Choose(gains);
   ASSERT_TRUE(alone);
@@ -71,13 +71,13 @@ TEST(Bandit, OthersThatTrainThereMakeItLessUncertain) {
   EXPECT_NE(Decades(alone->config), Decades(beside->config));
 }
 
-TEST(Bandit, IsDrawnAnewForEachDecisionAndTheSameForEachReplay) {
+TEST(Bandit, DrawsDifferByDecisionAndRepeatInAReplay) {
   const std::vector<Gain> gains = GainsAround(-2, 1);
   EXPECT_EQ(Choose(gains)->config, Choose(gains)->config);
   EXPECT_NE(Choose(gains)->config, Choose(gains, {}, 3, 1)->config);
 }
 
-TEST(Bandit, SaysNothingWhereLittleIsKnown) {
+TEST(Bandit, ReturnsNothingWithTooFewGains) {
   std::vector<Gain> gains = GainsAround(-2, 1);
   gains.resize(kGainsMin - 1);
   EXPECT_FALSE(Choose(gains));

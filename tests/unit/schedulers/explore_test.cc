@@ -54,7 +54,7 @@ TEST(Explore, AnIntegerGoesToTheNearestAndAtLeastAStep) {
               UnorderedElementsAre(Value(int64_t{-3}), Value(int64_t{-1})));
 }
 
-TEST(Explore, WhatIsNotToBeChangedStaysWhereItExists) {
+TEST(Explore, KeepsParametersThatAreNotExplored) {
   const SearchSpace space({{.name = "lr", .domain = FloatDomain{.min = 0, .max = 1}},
                            {.name = "width", .domain = IntDomain{.min = 1, .max = 512}}});
   Exploration only{.resample_probability = 1, .parameters = {"lr"}};
@@ -71,7 +71,7 @@ TEST(Explore, WhatIsNotToBeChangedStaysWhereItExists) {
     EXPECT_TRUE(Explore(space, config, only, 7, TrialNumber(0), 0).Find("width"));
 }
 
-TEST(Explore, AStepOfRealsIsTheDecimalThatAPersonWouldWrite) {
+TEST(Explore, StepsOfRealsAreShortDecimals) {
   EXPECT_THAT(From(FloatDomain{.min = 0, .max = 1, .step = 0.1}, 0.3),
               UnorderedElementsAre(Value(0.2), Value(0.4)));
 }
@@ -90,19 +90,19 @@ TEST(Explore, AChoiceAmongNumbersGoesToItsNeighbour) {
               UnorderedElementsAre(Value(int64_t{32}), Value(int64_t{64})));
 }
 
-TEST(Explore, AnyOtherChoiceStaysUnlessItIsDrawn) {
+TEST(Explore, OtherChoicesStayUnlessResampled) {
   const CategoricalDomain names{{std::string("sgd"), std::string("adam"), std::string("lion")}};
   EXPECT_THAT(From(names, std::string("adam")), UnorderedElementsAre(Value(std::string("adam"))));
   EXPECT_EQ(From(names, std::string("adam"), kResample).size(), 3u);
 }
 
-TEST(Explore, WhatAnEditHasPutOutsideComesInsideOrIsDrawn) {
+TEST(Explore, MovesValuesThatAnEditPutOutside) {
   EXPECT_THAT(From(FloatDomain{.min = 0, .max = 1}, 5.0), UnorderedElementsAre(Value(1.0)));
   const CategoricalDomain names{{std::string("sgd"), std::string("adam")}};
   EXPECT_EQ(From(names, std::string("lion")).size(), 2u);
 }
 
-TEST(Explore, ResamplesAsOftenAsItIsTold) {
+TEST(Explore, ResamplesWithTheGivenProbability) {
   const FloatDomain range{.min = 0, .max = 1};
   int resampled = 0;
   for (uint32_t trial = 0; trial < 2'000; ++trial) {
@@ -113,7 +113,7 @@ TEST(Explore, ResamplesAsOftenAsItIsTold) {
   EXPECT_NEAR(resampled, 500, 60);  // three standard deviations
 }
 
-TEST(Explore, ConditionsHoldForWhatItIsNow) {
+TEST(Explore, ConditionsHoldForTheNewValues) {
   const SearchSpace space({{.name = "optimizer",
                             .domain = CategoricalDomain{{std::string("sgd"), std::string("adam")}}},
                            {.name = "momentum",
@@ -145,7 +145,7 @@ TEST(Explore, IsKeyedBySeedTrialAndCount) {
             4u);
 }
 
-TEST(Explore, StaysInTheSpaceWhateverTheSpaceIs) {
+TEST(Explore, StaysInAnySpace) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const SearchSpace space = conformance::RandomSpace(seed, seed % 2 == 0);
     Config config;
@@ -158,11 +158,11 @@ TEST(Explore, StaysInTheSpaceWhateverTheSpaceIs) {
   }
 }
 
-TEST(Explore, ChangesAreASentence) {
-  EXPECT_EQ(Changes({{"lr", 0.1}, {"depth", int64_t{3}}, {"m", 0.5}},
-                    {{"lr", 0.12}, {"depth", int64_t{3}}, {"beta", 0.25}}),
+TEST(Explore, DescribesChanges) {
+  EXPECT_EQ(DescribeChanges({{"lr", 0.1}, {"depth", int64_t{3}}, {"m", 0.5}},
+                            {{"lr", 0.12}, {"depth", int64_t{3}}, {"beta", 0.25}}),
             "lr 0.1 → 0.12, beta none → 0.25, m 0.5 → none");
-  EXPECT_EQ(Changes({{"lr", 0.1}}, {{"lr", 0.1}}), "nothing");
+  EXPECT_EQ(DescribeChanges({{"lr", 0.1}}, {{"lr", 0.1}}), "nothing");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "schedulers/asha.h"
 #include "tests/unit/schedulers/harness.h"
 
-// Forecasts of curves, and the scheduler that ranks by them.
+// Predictions of curves, and the scheduler that ranks by them.
 namespace attune::schedulers {
 namespace {
 
@@ -51,13 +51,13 @@ Extrapolation Fitted(const std::vector<Row>& rows) {
   return curves;
 }
 
-// Of a recorded trial, whose cost is known.
+// The score of a recorded trial.
 Ranking::Score Forecast(const Extrapolation& curves, uint32_t trial, size_t rung) {
   return curves.ScoreOf(TrialNumber(trial), rung, 0);
 }
 
 // Expected values: the same regressions by a program of linear algebra, without this code.
-TEST(Extrapolation, IsTheRidgeRegressionThatItSays) {
+TEST(Extrapolation, IsTheDocumentedRidgeRegression) {
   const Extrapolation curves = Fitted(kRows);
   struct Expected {
     uint32_t trial;
@@ -82,7 +82,7 @@ TEST(Extrapolation, IsTheRidgeRegressionThatItSays) {
   }
 }
 
-TEST(Extrapolation, WithoutCurvesExpectsHalfOfTheLastFallOnceMore) {
+TEST(Extrapolation, ExpectsHalfOfTheLastFallWithoutCurves) {
   Extrapolation curves(3);
   const auto come = [&](uint32_t trial, size_t rung, double cost) {
     curves.ObserveCost(TrialNumber(trial), cost);
@@ -94,7 +94,7 @@ TEST(Extrapolation, WithoutCurvesExpectsHalfOfTheLastFallOnceMore) {
   curves.Fit();
   EXPECT_LT(Forecast(curves, 1, 1).cost, 1);
   EXPECT_GT(Forecast(curves, 1, 1).cost, 0.8);
-  // One that falls steeply is expected to fall more than one that has come to rest at that value.
+  // A curve that falls steeply is expected to fall more than a flat curve with the same value.
   come(3, 0, 3.0);
   come(3, 1, 1.0);
   come(4, 0, 1.0);
@@ -122,7 +122,7 @@ TEST(Extrapolation, LearnsHowMuchCurvesOfItsKindStillFall) {
   EXPECT_LT(worst, 0.35);  // of curves that fall by 1
 }
 
-TEST(Extrapolation, WhatIsNotFiniteIsTheWorstAndSpoilsNothing) {
+TEST(Extrapolation, TreatsValuesThatAreNotFiniteAsWorst) {
   std::vector<Row> rows = kRows;
   const Extrapolation before = Fitted(rows);
   Extrapolation curves(3);
@@ -135,13 +135,13 @@ TEST(Extrapolation, WhatIsNotFiniteIsTheWorstAndSpoilsNothing) {
     EXPECT_EQ(Forecast(curves, 0, 0).cost, kInf);
     EXPECT_FALSE(curves.IsFitDue());
   }
-  // A curve that spikes at a rung has its best value all the same.
+  // A spike at a rung does not change the best value of the curve.
   rows.push_back({{.9, kNaN}, {.9, .6}});
   EXPECT_TRUE(std::isfinite(Forecast(Fitted(rows), 7, 1).cost));
   EXPECT_NEAR(Forecast(Fitted(rows), 4, 0).cost, Forecast(before, 4, 0).cost, 0.2);
 }
 
-TEST(Extrapolation, NastyScalesStayFinite) {
+TEST(Extrapolation, ExtremeScalesStayFinite) {
   for (const double scale : {1e-300, 1e300, 1.0, -1e8}) {
     for (const double apart : {0.0, 1e-12, 1.0}) {
       std::vector<Row> rows;
@@ -159,7 +159,7 @@ TEST(Extrapolation, NastyScalesStayFinite) {
   }
 }
 
-TEST(Extrapolation, IsFittedAnewWhenATenthMoreHasComeOrTheBestHasFallen) {
+TEST(Extrapolation, FitsAgainAfterATenthMoreRecordsOrABetterBest) {
   Extrapolation curves = Fitted(kRows);
   EXPECT_FALSE(curves.IsFitDue());
   curves.ObserveCost(TrialNumber(1), 0.375);  // hardly better than 0.38
@@ -195,7 +195,7 @@ void Begin(SchedulerHarness& sweep, double sign = 1) {
   sweep.Report({5, 1}, sign * 1.5);
 }
 
-TEST(Extrapolate, PromotesThoseWhoseCurvesGoFurthest) {
+TEST(Extrapolate, PromotesTheBestPredictedCurves) {
   for (const double sign : {1.0, -1.0}) {
     SchedulerHarness sweep(Extrapolating(sign > 0 ? Mode::kMin : Mode::kMax), "loss");
     Begin(sweep, sign);
@@ -203,29 +203,29 @@ TEST(Extrapolate, PromotesThoseWhoseCurvesGoFurthest) {
     EXPECT_THAT(sweep.Promoted(), Optional(4u));
     EXPECT_THAT(sweep.Promoted(), Optional(3u));
     EXPECT_EQ(sweep.Promoted(), std::nullopt);  // two of six
-    // Of three at the second rung, one has come to rest at 0.5 and another falls through it.
+    // Three trials at the second rung: one stays at 0.5, and another falls below it.
     sweep.Report({4, 2}, sign * 0.5).Report({4, 3}, sign * 0.5);
     sweep.Report({3, 2}, sign * 0.7).Report({3, 3}, sign * 0.52);
     sweep.Report({6, 1}, sign * 2.0).Report({7, 1}, sign * 2.0).Report({8, 1}, sign * 2.0);
     EXPECT_THAT(sweep.Promoted(), Optional(2u));
     sweep.Report({2, 3}, sign * 0.9);
     EXPECT_THAT(sweep.Promoted(), Optional(3u)) << sweep.promotion().text;
+    EXPECT_EQ(sweep.promotion().rung, Step(3));
     EXPECT_THAT(sweep.promotion().text,
-                HasSubstr("promoted at rung 3: loss " + std::string(sign > 0 ? "" : "-") +
-                          "0.52 heads for "));
+                HasSubstr("loss " + std::string(sign > 0 ? "" : "-") + "0.52 "));
     EXPECT_EQ(sweep.promotion().rule, "extrapolate");
     EXPECT_EQ(sweep.promotion().rank, 1);
   }
 }
 
-TEST(Extrapolate, PromotesTheBestOfFewWhereNoMoreCome) {
+TEST(Extrapolate, PromotesTheBestOfFewIfNoMoreCome) {
   SchedulerHarness sweep(Extrapolating(), "loss");
   sweep.Report({0, 1}, 0.3).Report({1, 1}, 0.2).Report({2, 1}, 0.4);
   EXPECT_EQ(sweep.Promoted(), std::nullopt);
   EXPECT_THAT(sweep.Promoted(/*may_create=*/false), Optional(1u));
 }
 
-TEST(Extrapolate, WhatIsNotFiniteIsStopped) {
+TEST(Extrapolate, StopsTrialsWithoutAFiniteValue) {
   SchedulerHarness sweep(Extrapolating(), "loss");
   Begin(sweep);
   sweep.Report({6, 1}, kNaN);
@@ -239,29 +239,30 @@ TEST(Extrapolate, CompletesAtTheLastRung) {
   sweep.Report({4, 3}, 0.5);
   sweep.Report({4, 9}, 0.4);
   EXPECT_THAT(sweep.verdict(), Continues());
-  EXPECT_EQ(sweep.text(), "completes at step 9: loss 0.4 is rank 1 of 1 at rung 9, the last");
+  EXPECT_EQ(sweep.verdict().reason.rung, Step(9));
+  EXPECT_EQ(sweep.verdict().reason.rank, 1);
 }
 
-TEST(Extrapolate, GoesOnAlikeAfterARestartAtAnyReport) {
+TEST(Extrapolate, IsTheSameAfterARestartAtAnyReport) {
   const auto run = [](int restart_every) {
     SchedulerHarness sweep(Extrapolating(), "loss");
     RandomStream random(3, ProposalNumber(0), "test");
-    std::string told;
+    std::string texts;
     int reports = 0;
     std::vector<uint32_t> due;
     std::map<uint32_t, int64_t> at;
     for (uint32_t next = 0; next < 40;) {
       const auto promoted = sweep.Promoted();
       const uint32_t trial = promoted ? *promoted : next++;
-      told += " " + std::to_string(trial);
+      texts += " " + std::to_string(trial);
       do {
         sweep.Report({trial, ++at[trial]},
                      (1 + trial % 7) / std::sqrt(1.0 + at[trial]) + 0.1 * random.Uniform());
-        told += sweep.text();
+        texts += sweep.text();
         if (restart_every > 0 && ++reports % restart_every == 0) sweep.Restore(Extrapolating());
       } while (sweep.verdict().kind == VerdictKind::kContinue && at[trial] < 9);
     }
-    return told;
+    return texts;
   };
   const std::string plain = run(0);
   EXPECT_EQ(run(1), plain);

@@ -9,12 +9,13 @@
 namespace attune::schedulers {
 namespace {
 
-TEST(Fifo, StopsNoOneAndSaysSo) {
+TEST(Fifo, StopsNoTrial) {
   SchedulerHarness sweep{Fifo()};
 
   EXPECT_THAT(sweep.Report({0, 1}, 0.9).verdict(), Continues());
   EXPECT_THAT(sweep.Report({1, 1}, 0.0).verdict(), Continues());
-  EXPECT_EQ(sweep.text(), "goes on at step 1: fifo runs every trial to its end");
+  EXPECT_EQ(sweep.verdict().reason.rule, "fifo");
+  EXPECT_EQ(sweep.verdict().reason.step, Step(1));
 }
 
 TEST(Fifo, HasNoMilestones) {

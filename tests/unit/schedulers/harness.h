@@ -44,7 +44,7 @@ class SchedulerHarness {
     return *this;
   }
 
-  // There is such a trial, and those before it.
+  // Creates this trial and the trials before it, unless they exist.
   SchedulerHarness& Create(uint32_t trial) { return Create(trial, config_); }
   SchedulerHarness& Create(uint32_t trial, const Config& config) {
     for (; created_ <= trial; ++created_)
@@ -65,14 +65,14 @@ class SchedulerHarness {
     return *this;
   }
 
-  // What a free slot is for now; a promotion is made.
+  // Asks what a free slot should do, and carries out a promotion.
   NextMove Next(bool may_create = true, int running = 0) {
     const NextMove move = scheduler_->Next({.paused = paused_,
                                             .running = running,
                                             .created = static_cast<int>(created_),
                                             .may_create = may_create});
     if (const auto* promote = std::get_if<Promote>(&move)) {
-      EXPECT_EQ(paused_.erase(promote->trial), 1u) << "it is not paused";
+      EXPECT_EQ(paused_.erase(promote->trial), 1u) << "the trial is not paused";
       const TrialId id(SweepId(1), promote->trial);
       Observe(TrialPromoted{.trial = id,
                             .reason = promote->reason,
@@ -92,26 +92,26 @@ class SchedulerHarness {
   }
   const Reason& promotion() const { return promotion_; }
 
-  // The trial has ended, by a person's doing if nothing else is said.
+  // Ends the trial, as if a user had killed it.
   void End(uint32_t trial, TrialState state = TrialState::kKilled) {
     Create(trial);
     paused_.erase(TrialNumber(trial));
     Observe(TrialEnded{TrialId(SweepId(1), TrialNumber(trial)), state, "ended"});
   }
   void Adapt(const SweepSpec& spec) { scheduler_->Adapt(spec); }
-  // It goes on as one that has been saved and loaded, into an instance of the same options.
+  // Saves the scheduler, and loads the bytes into a new instance with the same options.
   template <class S>
   void Restore(S fresh) {
     ArchiveWriter bytes;
     scheduler_->Save(bytes);
-    const std::string held = bytes.Take();
+    const std::string saved = bytes.Take();
     scheduler_ = std::make_unique<S>(std::move(fresh));
-    ArchiveReader archive(held);
+    ArchiveReader archive(saved);
     scheduler_->Load(archive);
     EXPECT_TRUE(archive.AtEnd());
   }
 
-  // How much it has to keep.
+  // The size of the saved state.
   size_t Bytes() const {
     ArchiveWriter bytes;
     scheduler_->Save(bytes);
@@ -122,7 +122,7 @@ class SchedulerHarness {
   const Verdict& verdict() const { return verdict_; }
   const std::string& text() const { return verdict_.reason.text; }
 
-  // 0: none.
+  // The next milestone; 0: none.
   int64_t NextMilestone(At at) const {
     const TrialId id(SweepId(1), TrialNumber(at.trial));
     return scheduler_->NextMilestone({id, config_}, Step(at.step)).value_or(Step(0)).value;
@@ -153,7 +153,7 @@ inline auto Continues() { return ::testing::Field("kind", &Verdict::kind, Verdic
 
 inline auto Pauses() { return ::testing::Field("kind", &Verdict::kind, VerdictKind::kPause); }
 
-// By the rule, of whatever bracket.
+// Matches a stop by this rule, in any bracket.
 inline auto Stops(const std::string& rule) {
   return ::testing::AllOf(
       ::testing::Field("kind", &Verdict::kind, VerdictKind::kStop),

@@ -13,14 +13,17 @@
 #include <gtest/gtest.h>
 
 #include "core/base/random.h"
+#include "tests/support/golden.h"
 #include "tests/unit/schedulers/harness.h"
 
 namespace attune::schedulers {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Optional;
+using ::testing::StartsWith;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -50,7 +53,7 @@ TEST(HyperBand, HasThePapersBrackets) {
                                         "15@9 5@27 1@81", "8@27 2@81", "5@81"));
 }
 
-// Where logarithms of reals give one bracket too few.
+// Logarithms in floating point would give one bracket too few.
 TEST(HyperBand, BracketsAreExactAtPowersOfTheReductionFactor) {
   EXPECT_THAT(Table(1000, 10), ElementsAre("1000@1 100@10 10@100 1@1000", "134@10 13@100 1@1000",
                                            "20@100 2@1000", "4@1000"));
@@ -73,29 +76,25 @@ TEST(HyperBand, FollowsThePaper) {
 
   EXPECT_EQ(sweep.NextMilestone({0, 0}), 1);
   EXPECT_THAT(sweep.Report({0, 1}, 0.5).verdict(), Pauses());
-  EXPECT_EQ(
-      sweep.text(),
-      "paused at step 1: accuracy 0.5 is rank 1 of 1 at rung 1 of trials 0 to 3, of which the "
-      "best 2 go on, as soon as it is certain who they are");
+  std::string texts = sweep.text() + "\n";
   EXPECT_EQ(sweep.Promoted(), std::nullopt);
   EXPECT_THAT(sweep.Report({1, 1}, 0.9).verdict(), Pauses());
-  EXPECT_EQ(sweep.Promoted(), std::nullopt);  // two are to come, and may both be better
-  EXPECT_THAT(sweep.Report({2, 1}, 0.1).verdict(), Stops("hyperband"));  // third of two that go on
-  EXPECT_EQ(sweep.text(),
-            "stopped at step 1: accuracy 0.1 is rank 3 of 3 at rung 1 of trials 0 to 3, of which "
-            "the best 2 go on");
+  EXPECT_EQ(sweep.Promoted(), std::nullopt);  // both later trials may be better
+  EXPECT_THAT(sweep.Report({2, 1}, 0.1).verdict(), Stops("hyperband"));  // third; two continue
+  EXPECT_EQ(sweep.verdict().reason.rank, 3);
+  texts += sweep.text() + "\n";
   EXPECT_EQ(sweep.verdict().reason.cutoff, 0.5);
   EXPECT_THAT(sweep.Promoted(), Optional(1u));  // at most one better may come
-  EXPECT_EQ(sweep.promotion().text,
-            "promoted at rung 1: accuracy 0.9 is rank 1 of 3 at rung 1 of trials 0 to 3, of which "
-            "the best 2 go on");
+  EXPECT_EQ(sweep.promotion().rank, 1);
+  EXPECT_EQ(sweep.promotion().peers, 3);
+  testing::ExpectGolden("schedulers/hyperband", texts + sweep.promotion().text + "\n");
   EXPECT_EQ(sweep.NextMilestone({1, 1}), 2);
   EXPECT_THAT(sweep.Report({1, 2}, 0.8).verdict(), Pauses());
   EXPECT_EQ(sweep.Promoted(), std::nullopt);
   EXPECT_THAT(sweep.Report({3, 1}, 0.7).verdict(), Continues());  // the second; trial 0 is out
   EXPECT_THAT(sweep.Report({3, 2}, 0.85).verdict(), Continues());
   EXPECT_EQ(sweep.verdict().reason.rung, Step(2));
-  EXPECT_EQ(sweep.NextMilestone({3, 2}), 0);  // it is trained to max
+  EXPECT_EQ(sweep.NextMilestone({3, 2}), 0);  // it trains to max
   EXPECT_EQ(sweep.Promoted(), std::nullopt);  // trials 0 and 1 have lost
   EXPECT_TRUE(std::holds_alternative<StartNew>(sweep.Next()));
 
@@ -116,7 +115,7 @@ TEST(HyperBand, SmallerIsBetterWhenMinimising) {
   EXPECT_THAT(sweep.Report({2, 1}, 0.3).verdict(), Stops("hyperband"));
 }
 
-TEST(HyperBand, OfEqualValuesTheEarlierOnesGoOnAndNoMoreThanTheirShare) {
+TEST(HyperBand, ContinuesTheEarlierOfEqualValuesUpToTheirShare) {
   SchedulerHarness sweep(Small());
   for (uint32_t trial = 0; trial < 4; ++trial) sweep.Report({trial, 1}, 0.5);
   EXPECT_THAT(sweep.Promoted(), Optional(0u));
@@ -124,17 +123,17 @@ TEST(HyperBand, OfEqualValuesTheEarlierOnesGoOnAndNoMoreThanTheirShare) {
   EXPECT_EQ(sweep.Promoted(), std::nullopt);
 }
 
-TEST(HyperBand, WhatIsNotFiniteIsStoppedAndNeverGoesOnInsteadOfNobody) {
+TEST(HyperBand, NeverContinuesTrialsWithoutAFiniteValue) {
   SchedulerHarness sweep(Small());
   uint32_t trial = 0;
   for (const double bad : {kNaN, kInf, -kInf})
     EXPECT_THAT(sweep.Report({trial++, 1}, bad).verdict(), Stops("hyperband"));
-  EXPECT_THAT(sweep.text(), HasSubstr("; what is not finite never goes on"));
+  EXPECT_THAT(sweep.verdict(), Stops("hyperband"));
   EXPECT_THAT(sweep.Report({3, 1}, -1e300).verdict(), Continues());
   EXPECT_THAT(sweep.Report({3, 2}, -1e300).verdict(), Continues());  // the only one there is
 }
 
-TEST(HyperBand, WhoEndsCountsAsALossAndNobodyWaitsForIt) {
+TEST(HyperBand, AnEndedTrialCountsAsALossWithoutWaiting) {
   SchedulerHarness sweep(Small());
   sweep.Report({0, 1}, 0.5).Report({1, 1}, 0.9).Create(3);
   EXPECT_EQ(sweep.Promoted(), std::nullopt);
@@ -157,19 +156,19 @@ TEST(HyperBand, APausedTrialThatEndsKeepsItsPlace) {
   EXPECT_THAT(sweep.Report({2, 1}, 0.7).verdict(), Stops("hyperband"));
 }
 
-TEST(HyperBand, WhereNoMoreTrialsComeTheBestOfThoseThatDidGoOn) {
+TEST(HyperBand, ContinuesTheBestTrialsIfNoMoreCome) {
   SchedulerHarness sweep(Small());
   sweep.Report({0, 1}, 0.5).Report({1, 1}, 0.9);
   EXPECT_TRUE(std::holds_alternative<StartNew>(sweep.Next(true)));
   EXPECT_THAT(sweep.Promoted(false), Optional(1u));  // one of two
-  EXPECT_THAT(sweep.promotion().text, HasSubstr("of which the best goes on"));
+  EXPECT_EQ(sweep.promotion().rank, 1);
   EXPECT_TRUE(std::holds_alternative<Wait>(sweep.Next(false, 1)));
   sweep.Report({1, 2}, 0.9);
   EXPECT_THAT(sweep.Promoted(false), Optional(1u));  // alone at the next rung
   sweep.End(1);
   const NextMove done = sweep.Next(false);
   ASSERT_TRUE(std::holds_alternative<Done>(done));
-  EXPECT_THAT(std::get<Done>(done).text, HasSubstr("none of the paused trials goes on"));
+  EXPECT_FALSE(std::get<Done>(done).text.empty());
   // The sweep is extended: the bracket fills up after all.
   sweep.Report({2, 1}, 0.4);
   EXPECT_THAT(sweep.verdict(), Stops("hyperband"));
@@ -182,7 +181,7 @@ TEST(HyperBand, AReportThatPassesSeveralRungsCompetesAtEach) {
   EXPECT_EQ(sweep.verdict().reason.rung, Step(1));
   sweep.Report({1, 1}, 0.1);
   EXPECT_THAT(sweep.Report({2, 1}, 0.8).verdict(), Pauses());
-  EXPECT_EQ(sweep.Promoted(), std::nullopt);  // past rung 1, and one is to come to rung 2
+  EXPECT_EQ(sweep.Promoted(), std::nullopt);  // past rung 1; one more will reach rung 2
   EXPECT_THAT(sweep.Report({3, 1}, 0.2).verdict(), Stops("hyperband"));
   EXPECT_THAT(sweep.Promoted(), Optional(2u));
   EXPECT_THAT(sweep.Report({2, 2}, 0.95).verdict(), Continues());
@@ -196,17 +195,19 @@ TEST(HyperBand, ARepeatedOrEarlierStepIsNeitherJudgedNorRecorded) {
   sweep.End(3);
   EXPECT_THAT(sweep.Report({0, 1}, 0.5).verdict(), Continues());
   EXPECT_THAT(sweep.Report({0, 1}, 0.1).verdict(), Continues());
-  EXPECT_EQ(sweep.text(), "goes on at step 1: nothing is decided before rung 2");
+  EXPECT_THAT(sweep.verdict(), Continues());
+  EXPECT_EQ(sweep.verdict().reason.rung, Step(0));
   EXPECT_EQ(sweep.NextMilestone({0, 0}), 2);  // a retry from the beginning
   EXPECT_EQ(sweep.Report({1, 1}, 0.4).verdict().reason.peers, 2);
 }
 
-TEST(HyperBand, WhoHadEndedAndIsOpenedAgainIsOutsideOfItsBracket) {
+TEST(HyperBand, AReopenedTrialIsOutsideItsBracket) {
   SchedulerHarness sweep(Small());
   sweep.Create(3);
   sweep.End(0);
   EXPECT_THAT(sweep.Report({0, 1}, 0.9).verdict(), Continues());
-  EXPECT_EQ(sweep.text(), "goes on at step 1: nothing is decided about it any more");
+  EXPECT_THAT(sweep.verdict(), Continues());
+  EXPECT_EQ(sweep.verdict().reason.rung, Step(0));
   EXPECT_EQ(sweep.Report({1, 1}, 0.4).verdict().reason.peers, 1);
 }
 
@@ -217,7 +218,7 @@ SweepSpec Spec(int64_t min, int64_t max, int64_t reduction_factor) {
           .max_step = Step(max)};
 }
 
-TEST(HyperBand, AfterAnEditABegunBracketIsFilledFirst) {
+TEST(HyperBand, FillsAStartedBracketFirstAfterAnEdit) {
   SchedulerHarness sweep(Small());
   sweep.Report({0, 1}, 0.5);
   sweep.Adapt(Spec(1, 9, 3));  // 9@1, 5@3, 3@9
@@ -225,10 +226,10 @@ TEST(HyperBand, AfterAnEditABegunBracketIsFilledFirst) {
   EXPECT_EQ(sweep.NextMilestone({3, 0}), 1);
   EXPECT_EQ(sweep.NextMilestone({3, 1}), 2);
   EXPECT_EQ(sweep.NextMilestone({4, 1}), 3);
-  EXPECT_THAT(sweep.Report({4, 1}, 0.5).text(), HasSubstr("of trials 4 to 12"));
+  EXPECT_EQ(sweep.Report({4, 1}, 0.5).verdict().reason.rule, "hyperband, trials 4 to 12");
 }
 
-TEST(HyperBand, RungsBeyondALowerMaxAreNone) {
+TEST(HyperBand, IgnoresRungsBeyondALowerMax) {
   SchedulerHarness sweep(HyperBand(Maximise("accuracy"), {Step(1), Step(8), 2}));
   sweep.Create(0);
   sweep.Adapt(Spec(1, 4, 2));
@@ -245,25 +246,21 @@ TEST(HyperBand, IsTheSameAfterASnapshot) {
   EXPECT_THAT(sweep.Promoted(), Optional(0u));
 }
 
-TEST(HyperBand, NamesTheKeyThatCannotBeServed) {
+TEST(HyperBand, NamesTheInvalidKey) {
   const auto error = [](const SweepSpec& spec) {
     return HyperBandEntry().make(spec).error().message;
   };
-  EXPECT_EQ(error(Spec(1, 0, 3)),
-            "scheduler.max: hyperband needs max, the step at which a trial is complete");
-  EXPECT_EQ(error(Spec(4, 9, 3)),
-            "scheduler.min: 4 times reduction_factor 3 is beyond max 9, so no trial would be "
-            "judged; lower them or raise max");
-  EXPECT_EQ(error(Spec(1, 1'000'000, 2)),
-            "scheduler.min: from 1 to max 1000000 a bracket would begin with 524288 trials, more "
-            "than 100000; raise min");
+  EXPECT_THAT(error(Spec(1, 0, 3)), StartsWith("scheduler.max: "));
+  EXPECT_THAT(error(Spec(4, 9, 3)), StartsWith("scheduler.min: 4 "));
+  EXPECT_THAT(error(Spec(1, 1'000'000, 2)),
+              AllOf(StartsWith("scheduler.min: "), HasSubstr("524288")));
   EXPECT_TRUE(HyperBandEntry().make(Spec(1, 100'000, 10)).ok());
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   EXPECT_TRUE(HyperBandEntry().make(Spec(kMax / 8, kMax, 4)).ok());
 }
 
 // Sweeps with any number of slots, fewer than a bracket among them, with trials that fail on the
-// way: every one ends, and who goes on from a rung are the best of all that came to it.
+// way. Each sweep ends, and the trials that continue from a rung are the best that reached it.
 TEST(HyperBand, AgreesWithTheDefinitionOverRandomSweeps) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     RandomStream random(seed, TrialNumber(0), "hyperband");

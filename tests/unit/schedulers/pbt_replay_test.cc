@@ -20,7 +20,7 @@ SweepSpec Spec(const std::string& schedule) {
           .scheduler = {.name = "pbt_replay", .options = {{"schedule", schedule}}}};
 }
 
-TEST(PbtReplay, PausesAtTheStepsOfItsScheduleAndGoesOnWithTheNextConfiguration) {
+TEST(PbtReplay, PausesAtEachStepAndContinuesWithTheNextConfiguration) {
   SchedulerHarness sweep(Replay());
   EXPECT_EQ(sweep.NextMilestone({0, 0}), 4);
   EXPECT_EQ(sweep.NextMilestone({0, 4}), 8);
@@ -35,13 +35,13 @@ TEST(PbtReplay, PausesAtTheStepsOfItsScheduleAndGoesOnWithTheNextConfiguration) 
   EXPECT_TRUE(std::holds_alternative<StartNew>(sweep.Next()));
 }
 
-TEST(PbtReplay, AReportThatPassesSeveralStepsGoesOnWithTheLast) {
+TEST(PbtReplay, AReportThatPassesSeveralStepsUsesTheLast) {
   SchedulerHarness sweep(Replay());
   EXPECT_THAT(sweep.Report({0, 11}, 0.5).verdict(), Pauses());
   EXPECT_EQ(std::get<Promote>(sweep.Next()).config, Lr(0.3));
 }
 
-TEST(PbtReplay, WhatATrialAlreadyHasChangesNothing) {
+TEST(PbtReplay, AnEqualConfigurationChangesNothing) {
   PbtReplay replay = Replay();
   const Config config = Lr(0.2);
   const TrialView trial{{SweepId(1), TrialNumber(0)}, config};
@@ -49,14 +49,14 @@ TEST(PbtReplay, WhatATrialAlreadyHasChangesNothing) {
   EXPECT_EQ(replay.Judge(trial, {.step = Step(8)}).kind, VerdictKind::kPause);
 }
 
-TEST(PbtReplay, AnEditHoldsFromThenOn) {
+TEST(PbtReplay, AnEditAppliesToLaterSteps) {
   PbtReplay replay = Replay();
   replay.Adapt(Spec("6: lr=0.5"));
   const Config config = Lr(0.1);
   EXPECT_EQ(replay.NextMilestone({{SweepId(1), TrialNumber(0)}, config}, Step(4)), Step(6));
 }
 
-TEST(PbtReplay, AFaultOfTheScheduleNamesTheKey) {
+TEST(PbtReplay, NamesTheKeyOfAnInvalidSchedule) {
   EXPECT_TRUE(PbtReplayEntry().make(Spec("6: lr=0.5")).ok());
   EXPECT_THAT(PbtReplayEntry().make(Spec("6: lr=5")).error().message,
               HasSubstr("scheduler.schedule: at step 6, "));

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/random.h"
+#include "tests/support/golden.h"
 #include "tests/unit/schedulers/harness.h"
 
 namespace attune::schedulers {
@@ -19,6 +20,7 @@ using ::testing::AllOf;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::Optional;
+using ::testing::StartsWith;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
@@ -62,35 +64,34 @@ TEST(Pbt, FollowsThePaper) {
   EXPECT_EQ(sweep.NextMilestone({0, 0}), 2);
   EXPECT_THAT(sweep.Report({0, 2}, 0.5).verdict(), Continues());
   sweep.Save({0, 2});
-  EXPECT_EQ(sweep.text(), "goes on at step 2: accuracy 0.5 is rank 1 of 1 in the population");
+  EXPECT_EQ(sweep.verdict().reason.rank, 1);
+  EXPECT_EQ(sweep.verdict().reason.peers, 1);
+  std::string texts = sweep.text() + "\n";
   EXPECT_THAT(sweep.Report({1, 2}, 0.9).verdict(), Continues());
   EXPECT_THAT(sweep.Report({2, 2}, 0.7).verdict(), Continues());
   sweep.Save({2, 2});
-  // Of 0.9 0.7 0.5 0.1 it is the last; the first, trial 1, has no checkpoint yet.
+  // The last of 0.9 0.7 0.5 0.1. The first, trial 1, has no checkpoint yet.
   EXPECT_THAT(sweep.Report({3, 2}, 0.1).verdict(), Continues());
-  EXPECT_EQ(sweep.text(),
-            "goes on at step 2: accuracy 0.1 is rank 4 of 4 in the population; none of the first 1 "
-            "has a checkpoint and a better value to clone");
+  EXPECT_EQ(sweep.verdict().reason.rank, 4);
+  texts += sweep.text() + "\n";
   sweep.Save({1, 2});
   EXPECT_THAT(sweep.Report({0, 4}, 0.6).verdict(), Continues());  // third of four
   EXPECT_THAT(sweep.Report({3, 4}, 0.2).verdict(), Clones(Checkpoint(1, 1, 2), 2.0));
   EXPECT_EQ(sweep.verdict().reason.cutoff, 0.6);
-  EXPECT_EQ(sweep.text(),
-            "clones trial 1 of step 2 (accuracy 0.9) at step 4: accuracy 0.2 is rank 4 of 4 in the "
-            "population, among the last 1; explores nothing");
-  EXPECT_EQ(sweep.NextMilestone({3, 2}), 4);  // it goes on at the donor's step
+  testing::ExpectGolden("schedulers/pbt", texts + sweep.text() + "\n");
+  EXPECT_EQ(sweep.NextMilestone({3, 2}), 4);  // it continues at the donor's step
 
-  // Until it has come to its next decision it is not ranked: of 0.9 0.7 0.6 the last clones.
+  // A clone is not ranked before its next decision, so the last of 0.9 0.7 0.6 clones.
   EXPECT_THAT(sweep.Report({2, 4}, 0.55).verdict(), Clones(Checkpoint(1, 1, 2), 2.0));
   EXPECT_EQ(sweep.verdict().reason.peers, 3);
-  // Its own weights are those of trial 1 with 2.0, and it is the first now.
+  // It has the weights of trial 1 and the value 2.0, so it is the first now.
   EXPECT_THAT(sweep.Report({3, 4}, 0.95).verdict(), Continues());
   sweep.Save({3, 4}, 2);
   EXPECT_THAT(sweep.Report({0, 6}, 0.4).verdict(), Clones(Checkpoint(3, 2, 4), 2.0));
 }
 
 // Four members that gain the more the smaller their learning rate is, at each of four decisions.
-TEST(Pb2, AClonesNumbersAreThoseThatAModelOfTheGainsFindsPromising) {
+TEST(Pb2, ChoosesTheNumbersOfAClonePromisingToTheModel) {
   Pbt::Options options = Four();
   options.bandit = true;
   SchedulerHarness sweep(Population(options));
@@ -120,7 +121,7 @@ TEST(Pbt, SmallerIsBetterWhenMinimising) {
   EXPECT_THAT(sweep.Report({3, 2}, 0.4).verdict(), Clones(Checkpoint(0, 1, 2), 1.0));
 }
 
-TEST(Pbt, WhatACloneSavedBeforeItIsOneIsNobodysDonor) {
+TEST(Pbt, ACheckpointFromBeforeTheCloneIsNoDonor) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({0, 2}, 0.9).Save({0, 2}).Report({1, 2}, 0.5).Report({2, 2}, 0.6);
@@ -129,12 +130,11 @@ TEST(Pbt, WhatACloneSavedBeforeItIsOneIsNobodysDonor) {
   sweep.Save({3, 2}, 1);      // of the attempt that leaves
   sweep.Report({3, 4}, 2.0);  // the clone is the first, and has saved nothing
   EXPECT_THAT(sweep.Report({1, 4}, 0.1).verdict(), Continues());
-  EXPECT_THAT(sweep.text(), HasSubstr("none of the first 1 has a checkpoint"));
   sweep.Save({3, 4}, 2);
   EXPECT_THAT(sweep.Report({1, 6}, 0.1).verdict(), Clones(Checkpoint(3, 2, 4), 1.0));
 }
 
-TEST(Pbt, ACheckpointThatIsGoneIsNotCloned) {
+TEST(Pbt, ADeletedCheckpointIsNotCloned) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({0, 2}, 0.9).Save({0, 2}).Drop(Checkpoint(0, 1, 2));
@@ -142,7 +142,7 @@ TEST(Pbt, ACheckpointThatIsGoneIsNotCloned) {
   EXPECT_THAT(sweep.Report({3, 2}, 0.1).verdict(), Continues());
 }
 
-TEST(Pbt, WhoHasEndedIsNeitherRankedNorCloned) {
+TEST(Pbt, EndedTrialsAreNeitherRankedNorCloned) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({1, 2}, 0.5).Save({1, 2}).Report({0, 2}, 0.9).Save({0, 2});
@@ -151,7 +151,7 @@ TEST(Pbt, WhoHasEndedIsNeitherRankedNorCloned) {
   EXPECT_EQ(sweep.verdict().reason.peers, 2);
 }
 
-TEST(Pbt, OneNanTrialClonesAndStopsNobody) {
+TEST(Pbt, ANanTrialClonesAndStopsNoOther) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({0, 2}, kNaN).Save({0, 2});
@@ -162,7 +162,7 @@ TEST(Pbt, OneNanTrialClonesAndStopsNobody) {
   EXPECT_THAT(sweep.Report({3, 2}, kNaN).verdict(), Clones(Checkpoint(1, 1, 2), 2.0));
 }
 
-TEST(Pbt, WhereAllAreNanNobodyIsCloned) {
+TEST(Pbt, ClonesNoTrialIfAllAreNan) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   for (uint32_t trial = 0; trial < 4; ++trial) {
@@ -171,7 +171,7 @@ TEST(Pbt, WhereAllAreNanNobodyIsCloned) {
   }
 }
 
-TEST(Pbt, OfEqualValuesNobodyClones) {
+TEST(Pbt, ClonesNoTrialIfAllAreEqual) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   for (uint32_t trial = 0; trial < 4; ++trial) {
@@ -202,7 +202,7 @@ TEST(Pbt, ALateReportCountsOnce) {
 }
 
 // Whom luck sends back again and again ends nevertheless.
-TEST(Pbt, WhoHasTrainedForAsLongAsMaxClonesNoMore) {
+TEST(Pbt, ATrialThatHasTrainedForMaxStepsNeverClones) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({0, 2}, 0.9).Save({0, 2});
@@ -211,16 +211,13 @@ TEST(Pbt, WhoHasTrainedForAsLongAsMaxClonesNoMore) {
     EXPECT_EQ(sweep.verdict().kind, VerdictKind::kExploit) << decision;
   }
   EXPECT_THAT(sweep.Report({1, 4}, 0.1).verdict(), Continues());
-  EXPECT_THAT(sweep.text(), HasSubstr("it has trained for as long as max, and clones no more"));
 }
 
-TEST(Pbt, WhereOthersWaitForASlotTrialsTakeTurns) {
+TEST(Pbt, TrialsTakeTurnsWhenOthersWaitForASlot) {
   SchedulerHarness sweep(Population());
   sweep.Create(0).Create(1);  // two slots, four members
   EXPECT_THAT(sweep.Report({0, 2}, 0.5).verdict(), Pauses());
-  EXPECT_EQ(sweep.text(),
-            "paused at step 2: accuracy 0.5 is rank 1 of 1 in the population; others wait for its "
-            "slot");
+  EXPECT_EQ(sweep.verdict().reason.rank, 1);
   EXPECT_TRUE(std::holds_alternative<StartNew>(sweep.Next()));
   sweep.Create(2);
   EXPECT_THAT(sweep.Report({1, 2}, 0.6).verdict(), Pauses());
@@ -239,7 +236,7 @@ TEST(Pbt, WhereOthersWaitForASlotTrialsTakeTurns) {
   EXPECT_THAT(sweep.Report({1, 4}, 0.8).verdict(), Continues());  // nobody waits
 }
 
-TEST(Pbt, NobodyWaitsForTrialsThatCannotCome) {
+TEST(Pbt, DoesNotWaitForTrialsThatCannotCome) {
   Pbt::Options options = Four();
   options.max_trials = 2;
   SchedulerHarness sweep(Population(options));
@@ -251,7 +248,7 @@ TEST(Pbt, NobodyWaitsForTrialsThatCannotCome) {
   EXPECT_THAT(exhausted.Report({0, 2}, 0.5).verdict(), Continues());
 }
 
-TEST(Pbt, WhoFailsIsReplacedAndWhoCompletesIsNot) {
+TEST(Pbt, ReplacesFailedButNotCompletedTrials) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   EXPECT_TRUE(std::holds_alternative<Wait>(sweep.Next(true, 4)));
@@ -287,7 +284,7 @@ TEST(Pbt, DrawsTheSameDonorAndConfigurationEachTime) {
   EXPECT_EQ(again.config, verdict.config);
 }
 
-TEST(Pbt, AnyOfTheFirstMayBeTheDonor) {
+TEST(Pbt, AnyOfTheBestMayBeTheDonor) {
   Pbt::Options options = Four();
   options.population = 8;
   options.fraction = 0.5;
@@ -302,7 +299,7 @@ TEST(Pbt, AnyOfTheFirstMayBeTheDonor) {
   EXPECT_EQ(donors, (std::set<uint32_t>{0, 1, 2, 3}));
 }
 
-TEST(Pbt, AfterASnapshotItIsTheSame) {
+TEST(Pbt, IsTheSameAfterASnapshot) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({0, 2}, 0.9).Save({0, 2}).Report({1, 2}, 0.5).Report({2, 2}, 0.6);
@@ -327,24 +324,17 @@ SweepSpec Spec(int64_t interval, int64_t max, int64_t population, int max_trials
           .stop = {.max_trials = max_trials}};
 }
 
-TEST(Pbt, NamesTheKeyThatCannotBeServed) {
+TEST(Pbt, NamesTheInvalidKey) {
   const auto error = [](const SweepSpec& spec) { return PbtEntry().make(spec).error().message; };
-  EXPECT_EQ(error(Spec(1, 0, 4, 0)),
-            "scheduler.max: pbt needs max, the step at which a trial is complete");
-  EXPECT_EQ(error(Spec(9, 9, 4, 0)),
-            "scheduler.perturbation_interval: 9 is not below max 9, so nobody would be ranked; "
-            "lower it or raise max");
-  EXPECT_EQ(error(Spec(1, 9, 0, 0)),
-            "scheduler.population: pbt needs to know how many trials there are together; give it, "
-            "or stop.max_trials");
-  EXPECT_EQ(
-      error(Spec(1, 9, 0, 4, "lr, width")),
-      "scheduler.explore: there is no parameter \"width\"; name those that clones change, with "
-      "commas between");
+  EXPECT_THAT(error(Spec(1, 0, 4, 0)), StartsWith("scheduler.max: "));
+  EXPECT_THAT(error(Spec(9, 9, 4, 0)), StartsWith("scheduler.perturbation_interval: 9 "));
+  EXPECT_THAT(error(Spec(1, 9, 0, 0)), StartsWith("scheduler.population: "));
+  EXPECT_THAT(error(Spec(1, 9, 0, 4, "lr, width")),
+              AllOf(StartsWith("scheduler.explore: "), HasSubstr("\"width\"")));
   EXPECT_TRUE(PbtEntry().make(Spec(1, 9, 0, 4, " lr,")).ok());
 }
 
-TEST(Pbt, AnEditHoldsFromNowOn) {
+TEST(Pbt, AnEditAppliesToTheNextDecision) {
   SchedulerHarness sweep(Population());
   Begin(sweep);
   sweep.Report({0, 2}, 0.9);

@@ -37,7 +37,7 @@ class Progress : public ::testing::Test {
   Progression progression{Rungs()};
 };
 
-TEST_F(Progress, BeginsWithTwoRungsAndOpensTheNextWhereTheyRankOtherwise) {
+TEST_F(Progress, OpensTheNextRungWhenTheOrderChanges) {
   EXPECT_EQ(progression.Limit(), Step(3));
   EXPECT_EQ(progression.below(), Step(1));
   Report(0, {0.9, 0.8, 0.7});
@@ -50,7 +50,7 @@ TEST_F(Progress, BeginsWithTwoRungsAndOpensTheNextWhereTheyRankOtherwise) {
   EXPECT_EQ(progression.below(), Step(3));
 }
 
-TEST_F(Progress, GoesNoFurtherThanTheLastRung) {
+TEST_F(Progress, OpensNothingAfterTheLastRung) {
   Report(0, {0.9, 0.8, 0.7});
   Report(1, {0.8, 0.7, 0.75});
   EXPECT_EQ(progression.Limit(), Step(9));
@@ -64,7 +64,7 @@ TEST_F(Progress, GoesNoFurtherThanTheLastRung) {
   EXPECT_EQ(progression.Limit(), Step(27));
 }
 
-TEST_F(Progress, CurvesThatCrossToAndFroSayWhichDifferencesMeanNothing) {
+TEST_F(Progress, EstimatesNoiseFromCurvesThatCrossTwice) {
   Report(0, {1.0, 0.5, 0.40});
   Report(1, {0.9, 0.6, 0.35});
   EXPECT_DOUBLE_EQ(progression.epsilon(), 0.40 - 0.35);
@@ -90,19 +90,19 @@ TEST_F(Progress, EqualValuesRankAlike) {
   EXPECT_EQ(progression.Limit(), Step(3));
 }
 
-TEST_F(Progress, WhatIsNotFiniteIsInNoRanking) {
+TEST_F(Progress, IgnoresValuesThatAreNotFinite) {
   Report(0, {0.9, 0.8, 0.7});
   Report(1, {0.8, 0.7, kInf});
   Report(2, {kInf, 0.7, 0.6});
   EXPECT_EQ(progression.Limit(), Step(3));
 }
 
-TEST_F(Progress, WhoSkipsRungsOpensThem) {
+TEST_F(Progress, ATrialThatSkipsRungsOpensThem) {
   Observe(0, 10, 0.5, 2);
   EXPECT_EQ(progression.Limit(), Step(9));
 }
 
-TEST_F(Progress, RepeatedStepsAreNoPartOfACurve) {
+TEST_F(Progress, IgnoresRepeatedSteps) {
   Report(0, {1.0, 0.5, 0.40});
   Observe(1, 1, 0.9);
   Observe(1, 1, 1.1);
@@ -111,7 +111,7 @@ TEST_F(Progress, RepeatedStepsAreNoPartOfACurve) {
 }
 
 // The bound of the pairs that are made.
-TEST_F(Progress, PairsAreMadeAmongTheFirstTwoHundred) {
+TEST_F(Progress, ComparesTheFirstTwoHundredTrials) {
   for (uint32_t trial = 0; trial < 199; ++trial) {
     const double cost = 10 + trial;
     Report(trial, {cost, cost, cost});
@@ -122,7 +122,7 @@ TEST_F(Progress, PairsAreMadeAmongTheFirstTwoHundred) {
   EXPECT_EQ(progression.epsilon(), 0) << "it is the two hundred and first";
 }
 
-TEST_F(Progress, AmongTheFirstTwoHundredTheLastCounts) {
+TEST_F(Progress, ComparesTheTwoHundredthTrial) {
   for (uint32_t trial = 0; trial < 198; ++trial) {
     const double cost = 10 + trial;
     Report(trial, {cost, cost, cost});
@@ -132,14 +132,14 @@ TEST_F(Progress, AmongTheFirstTwoHundredTheLastCounts) {
   EXPECT_DOUBLE_EQ(progression.epsilon(), 0.40 - 0.35);
 }
 
-TEST_F(Progress, TheFirstThatCameToARungAreComparedAfterTheirEnd) {
+TEST_F(Progress, ComparesEndedTrialsThatWereFirstAtARung) {
   Report(0, {1.0, 0.5, 0.40});
   progression.ForgetTrial(TrialNumber(0));
   Report(1, {0.9, 0.6, 0.35});
   EXPECT_DOUBLE_EQ(progression.epsilon(), 0.40 - 0.35);
 }
 
-TEST_F(Progress, WhoWasNotAmongThemIsForgotten) {
+TEST_F(Progress, ForgetsOtherEndedTrials) {
   const auto bytes = [this] {
     ArchiveWriter writer;
     progression.Save(writer);
@@ -156,7 +156,7 @@ TEST_F(Progress, WhoWasNotAmongThemIsForgotten) {
   EXPECT_LT(bytes(), all);
 }
 
-TEST_F(Progress, OtherRungsKeepOpenWhatWas) {
+TEST_F(Progress, KeepsRungsOpenAfterAnEdit) {
   Report(0, {0.9, 0.8, 0.7});
   Report(1, {0.8, 0.7, 0.75});
   ASSERT_EQ(progression.Limit(), Step(9));
@@ -166,7 +166,7 @@ TEST_F(Progress, OtherRungsKeepOpenWhatWas) {
   EXPECT_EQ(progression.Limit(), Step(6));
 }
 
-TEST_F(Progress, BytesThatMakeNoSenseAreRefused) {
+TEST_F(Progress, RefusesInvalidBytes) {
   ArchiveWriter writer;
   progression.Save(writer);
   std::string bytes = writer.Take();

@@ -21,15 +21,15 @@ TEST(AdaptedNormal, DrawsAroundItsMeanAsWideAsItsStep) {
 
 // By hand, for one dimension, four points, mean 0 and step 1. ln(2.5) - ln(rank) is 0.916, 0.223,
 // -0.182, -0.470: the parents weigh 0.8042 and 0.1958.
-TEST(AdaptedNormal, TheMeanGoesToTheWeighedParents) {
+TEST(AdaptedNormal, MovesTheMeanToTheWeightedParents) {
   AdaptedNormal normal({0}, 1, 4);
   ASSERT_TRUE(normal.Learn({{{1}}, {{2}}, {{-1}}, {{-2}}}));
   EXPECT_NEAR(normal.mean()[0], 0.8042 * 1 + 0.1958 * 2, 1e-4);
 }
 
-// Likewise: μ_eff = 1.4597, c_σ = 0.4638, d_σ = 1.4638; the path is √(c_σ(2 - c_σ)μ_eff)·1.1958 =
-// 1.2194 long, and 0.7976 (1 - 1/4 + 1/21) is expected.
-TEST(AdaptedNormal, TheStepFollowsTheLengthOfItsPath) {
+// By hand, for the same case: μ_eff = 1.4597, c_σ = 0.4638, d_σ = 1.4638; the path is √(c_σ(2 -
+// c_σ)μ_eff)·1.1958 = 1.2194 long, and 0.7976 (1 - 1/4 + 1/21) is expected.
+TEST(AdaptedNormal, TheStepDependsOnTheLengthOfItsPath) {
   AdaptedNormal normal({0}, 1, 4);
   ASSERT_TRUE(normal.Learn({{{1}}, {{2}}, {{-1}}, {{-2}}}));
   EXPECT_NEAR(normal.step(), std::exp(0.4638 / 1.4638 * (1.2194 / 0.7976 - 1)), 1e-3);
@@ -56,7 +56,7 @@ TEST(AdaptedNormal, TakesTheShapeOfAValley) {
     for (int i = 0; i < 6; ++i) {
       samples.push_back({normal.At({StandardNormal(random), StandardNormal(random)})});
     }
-    std::ranges::sort(samples, {}, [&](const auto& sample) { return loss(sample.at); });
+    std::ranges::sort(samples, {}, [&](const auto& sample) { return loss(sample.point); });
     ASSERT_TRUE(normal.Learn(samples));
   }
   const Point mean = normal.mean();
@@ -65,11 +65,11 @@ TEST(AdaptedNormal, TakesTheShapeOfAValley) {
   EXPECT_LT(loss(mean), 1e-3);
 }
 
-TEST(AdaptedNormal, ADimensionThatIsKeptIsAsWideAsBefore) {
+TEST(AdaptedNormal, ARestoredDimensionIsAsWideAsBefore) {
   AdaptedNormal normal({0, 0}, 1, 4);
   const AdaptedNormal before = normal;
   ASSERT_TRUE(normal.Learn({{{1, 1}}, {{2, 1}}, {{-1, 0}}, {{-2, 3}}}));
-  normal.Keep(1, before);
+  normal.RestoreDimension(1, before);
   EXPECT_EQ(normal.mean()[1], 0);
   EXPECT_NE(normal.mean()[0], 0);
   const Point low = normal.At({0, -1});
@@ -78,10 +78,10 @@ TEST(AdaptedNormal, ADimensionThatIsKeptIsAsWideAsBefore) {
   EXPECT_LE(high[1] - low[1], 2 + 1e-9);
 }
 
-TEST(AdaptedNormal, NeighboursOfAnInnerCellKeepTheirChance) {
+TEST(AdaptedNormal, NeighboursOfAnInnerCellKeepTheirProbability) {
   AdaptedNormal normal({0.45}, 1e-6, 4);
   normal.KeepMargin(0, {0.4, 0.5}, 0.1);
-  // The chance of a neighbour is that of a normal number beyond the cell's ends.
+  // The probability of a side is the tail beyond the end of the cell.
   const double deviation = normal.At({1})[0] - normal.mean()[0];
   EXPECT_NEAR(NormalCdf((0.4 - normal.mean()[0]) / deviation), 0.05, 1e-9);
   EXPECT_NEAR(NormalCdf((normal.mean()[0] - 0.5) / deviation), 0.05, 1e-9);
@@ -93,19 +93,19 @@ TEST(AdaptedNormal, AtAnEndTheMeanStaysNearTheOnlyNeighbour) {
   EXPECT_NEAR(NormalCdf((normal.mean()[0] - 0.1) / 1e-3), 0.1, 1e-9);
 }
 
-TEST(AdaptedNormal, WideOnesAreLeftAsTheyAre) {
+TEST(AdaptedNormal, WideDistributionsAreNotChanged) {
   AdaptedNormal normal({0.45}, 0.2, 4);
   normal.KeepMargin(0, {0.4, 0.5}, 0.1);
   EXPECT_EQ(normal.mean()[0], 0.45);
   EXPECT_EQ(normal.At({1})[0], 0.45 + 0.2);
 }
 
-TEST(AdaptedNormal, BytesOfAnotherShapeAreRefused) {
+TEST(AdaptedNormal, RefusesBytesOfAnotherSize) {
   ArchiveWriter bytes;
   bytes(Point{0.5, 0.5}, Point{1.0}, 0.1, size_t{6}, std::vector<double>{1, 0, 1}, Point{0, 0},
         Point{0, 0}, 1.0);
-  const std::string held = bytes.Take();
-  ArchiveReader archive(held);
+  const std::string saved = bytes.Take();
+  ArchiveReader archive(saved);
   AdaptedNormal normal({0, 0}, 1, 6);
   archive(normal);
   EXPECT_FALSE(archive.ok());

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "core/algorithms/algorithms.h"
 #include "searchers/register.h"
+#include "tests/support/golden.h"
 #include "tests/unit/searchers/problems.h"
 
 namespace attune::searchers {
@@ -31,7 +32,7 @@ std::vector<std::string> Names() {
   return names;
 }
 
-// A plane in steps, with a list and what exists beside one of its values: for grids as well.
+// A plane with steps, a list, and a parameter that depends on the list; also for grids.
 std::vector<Parameter> Mixed() {
   return {{"x", FloatDomain{.min = -5, .max = 5, .step = 0.5}},
           {"y", FloatDomain{.min = -5, .max = 5, .step = 0.5}},
@@ -55,13 +56,13 @@ TEST(AskTell, FindsGoodConfigurationsAndKeepsTheBest) {
   EXPECT_EQ(Bowl(tuner.best()[0].config), lowest);
 }
 
-TEST(AskTell, GoesOnFromWhatWasSavedAsIfItHadNotStopped) {
+TEST(AskTell, ContinuesFromASaveWithTheSameTrials) {
   for (const std::string& searcher : Names()) {
     for (const bool several : {false, true}) {
       AskTell::Options options{.searcher = searcher};
       if (several) options.objectives.push_back(Maximise("speed"));
       auto made = AskTell::Make(Mixed(), options);
-      if (several && !made.ok()) continue;  // it improves one
+      if (several && !made.ok()) continue;  // the searcher supports one metric
       ASSERT_TRUE(made.ok()) << made.error().message;
       AskTell& tuner = *made;
       for (int i = 0; i < 30; ++i) {
@@ -88,7 +89,7 @@ TEST(AskTell, GoesOnFromWhatWasSavedAsIfItHadNotStopped) {
   }
 }
 
-TEST(AskTell, BytesOfAnotherAreRefusedAndChangeNothing) {
+TEST(AskTell, RefusesBytesOfAnotherSearchAndKeepsItsState) {
   AskTell tuner = AskTell::Make(Plane(), {.searcher = "tpe"}).value();
   const auto first = tuner.Ask();
   const std::string before = tuner.Save();
@@ -97,12 +98,12 @@ TEST(AskTell, BytesOfAnotherAreRefusedAndChangeNothing) {
   for (const std::string& bytes : {other.Save(), cut, before + "x", std::string()}) {
     const Status loaded = tuner.Load(bytes);
     ASSERT_FALSE(loaded.ok());
-    EXPECT_THAT(loaded.error().message, HasSubstr("not saved by a tpe of this space"));
+    EXPECT_THAT(loaded.error().message, HasSubstr("tpe"));
     EXPECT_EQ(tuner.Save(), before);
   }
 }
 
-TEST(AskTell, WithSeveralObjectivesTheBestAreAFront) {
+TEST(AskTell, ReturnsTheFrontOfSeveralObjectives) {
   AskTell tuner = AskTell::Make(Plane(), {.searcher = "nsga2",
                                           .objectives = {Minimise("loss"), Maximise("speed")},
                                           .constraints = {{.metric = "memory", .max = 8}}})
@@ -121,7 +122,7 @@ TEST(AskTell, WithSeveralObjectivesTheBestAreAFront) {
   EXPECT_EQ(front, (std::vector<uint32_t>{0, 2}));
 }
 
-TEST(AskTell, AFiniteSpaceComesToAnEndAndSaysSo) {
+TEST(AskTell, GivesAReasonWhenAFiniteSpaceIsExhausted) {
   AskTell tuner =
       AskTell::Make({{"a", IntDomain{.min = 1, .max = 3}}}, {.searcher = "grid"}).value();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(tuner.Ask());
@@ -129,7 +130,7 @@ TEST(AskTell, AFiniteSpaceComesToAnEndAndSaysSo) {
   EXPECT_EQ(tuner.reason(), "every configuration of the grid has been proposed");
 }
 
-TEST(AskTell, LearnsFromATrialOfOnesOwn) {
+TEST(AskTell, LearnsFromAnAddedTrial) {
   AskTell tuner = AskTell::Make(Plane(), {}).value();
   const auto own = tuner.Add({{"x", int64_t{2}}, {"y", -1.0}});
   ASSERT_TRUE(own.ok());
@@ -141,7 +142,7 @@ TEST(AskTell, LearnsFromATrialOfOnesOwn) {
   EXPECT_THAT(wrong.error().message, HasSubstr("x"));
 }
 
-TEST(AskTell, BytesOfOtherObjectivesOrWithAFlippedBitAreRefused) {
+TEST(AskTell, RefusesBytesOfOtherObjectivesOrWithAFlippedBit) {
   AskTell tuner = AskTell::Make(Plane(), {}).value();
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(tuner.Tell(tuner.Ask()->number, i % 7).ok());
   const std::string bytes = tuner.Save();
@@ -156,30 +157,31 @@ TEST(AskTell, BytesOfOtherObjectivesOrWithAFlippedBitAreRefused) {
   }
 }
 
-TEST(AskTell, ATrialIsToldOnce) {
+TEST(AskTell, AcceptsOneResultPerTrial) {
   AskTell tuner = AskTell::Make(Plane(), {}).value();
   const uint32_t number = tuner.Ask()->number;
   EXPECT_TRUE(tuner.Tell(number, 1).ok());
-  EXPECT_EQ(tuner.Tell(number, 2).error().message, "trial 0 has been told already");
-  EXPECT_EQ(tuner.Tell(9, 2).error().message, "trial 9: no such trial was asked for");
+  EXPECT_EQ(tuner.Tell(number, 2).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(tuner.Tell(9, 2).error().code, ErrorCode::kNotFound);
+  testing::ExpectGolden("searchers/ask_tell", tuner.Tell(number, 2).error().message + "\n" +
+                                                  tuner.Tell(9, 2).error().message + "\n");
 }
 
-TEST(AskTell, EveryFaultIsNamedAtOnce) {
+TEST(AskTell, NamesEveryFault) {
   EXPECT_THAT(FaultsOf({{"lr", FloatDomain{.min = 2, .max = 1}}},
                        {.searcher = "tpe", .options = {{"candidate", int64_t{24}}}}),
-              ::testing::AllOf(HasSubstr("parameters.lr"),
-                               HasSubstr("options.candidate: is no option of tpe")));
+              ::testing::AllOf(HasSubstr("parameters.lr"), HasSubstr("options.candidate: ")));
   EXPECT_THAT(FaultsOf(Plane(), {.searcher = "bayes"}),
-              HasSubstr("searcher: there is no bayes; there are auto, random, "));
+              ::testing::AllOf(HasSubstr("searcher: "), HasSubstr("auto, random, ")));
   EXPECT_EQ(FaultsOf(Plane(), {.options = {{"good_fraction", 7.0}}}).substr(0, 21),
             "options.good_fraction");
   EXPECT_THAT(FaultsOf(Plane(), {.options = {{"startup_trials", 2.5}}}),
-              HasSubstr("is float; it takes int"));
+              ::testing::AllOf(HasSubstr("float"), HasSubstr("int")));
   EXPECT_THAT(FaultsOf(Plane(), {.objectives = {}}), HasSubstr("objectives: none"));
   EXPECT_THAT(
       FaultsOf(Plane(), {.searcher = "cmaes", .objectives = {Minimise("a"), Minimise("b")}}),
-      HasSubstr("cmaes improves one metric"));
-  EXPECT_THAT(FaultsOf(Plane(), {.searcher = "grid"}), HasSubstr("cannot list a real range"));
+      HasSubstr("searcher.name: cmaes"));
+  EXPECT_THAT(FaultsOf(Plane(), {.searcher = "grid"}), HasSubstr("parameters."));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ S Made(const Entry<Searcher>& entry) {
   return S(SpecOf(entry, Line(), 3));
 }
 
-// So many trials have ended, at points of their own.
+// Ends this number of trials, each at another point.
 void Tell(Searcher& searcher, uint32_t trials, TrialState as = TrialState::kCompleted) {
   History history(searcher);
   RandomStream random(1, TrialNumber(0), "test");
@@ -62,7 +62,7 @@ auto InTurns(const std::string& first, const std::string& second) {
   return ElementsAre(first, second);
 }
 
-TEST(Auto, ChoosesByWhatTheSweepIs) {
+TEST(Auto, ChoosesStagesFromTheSweep) {
   EXPECT_THAT(Names(Named("auto", Line())), ElementsAre(InTurns("gp", "tpe"), Alone("tpe")));
   EXPECT_THAT(Names(Named("auto", Line(), {Minimise("loss"), Minimise("latency")})),
               ElementsAre(Alone("gp"), Alone("tpe"), Alone("nsga2")));
@@ -79,7 +79,7 @@ TEST(Auto, ChoosesByWhatTheSweepIs) {
   EXPECT_THAT(Names(spec), ElementsAre(Alone("tpe"), Alone("bohb")));
 }
 
-TEST(Auto, GoesOnWithBohbBesideASchedulerThatEndsTrialsEarly) {
+TEST(Auto, UsesBohbWithSchedulersThatEndTrialsEarly) {
   SweepSpec spec = Named("auto", Line());
   for (const char* scheduler : {"fifo", "pbt"}) {
     spec.scheduler.name = scheduler;
@@ -105,10 +105,10 @@ TEST(Auto, APauseAtARungIsAResult) {
     history.Pause(i);
   }
   EXPECT_THAT(ProposedBy(chosen).rationale.text,
-              HasSubstr("bohb, for 100 results or more beside asha"));
+              StartsWith("bohb, for 100 results or more with asha: "));
 }
 
-TEST(Auto, ProposesWhatTheOneWhoseTurnItIsWouldAndSaysWhichItIs) {
+TEST(Auto, ProposesAndNamesTheSearcherWhoseTurnItIs) {
   EXPECT_TRUE(Auto(Named("auto", Line())).Thinks());
   for (const uint32_t trials : {0u, 30u}) {
     Auto chosen(Named("auto", Line()));
@@ -126,7 +126,7 @@ TEST(Auto, ProposesWhatTheOneWhoseTurnItIsWouldAndSaysWhichItIs) {
   }
 }
 
-TEST(Auto, AloneASearcherHasNoTurns) {
+TEST(Auto, ASingleSearcherHasNoTurns) {
   SweepSpec spec = Named("auto", Line());
   spec.scheduler.name = "asha";
   const Auto chosen(spec);
@@ -134,14 +134,14 @@ TEST(Auto, AloneASearcherHasNoTurns) {
   EXPECT_THAT(ProposedBy(chosen, 1).rationale.text, StartsWith("gp, for one metric: "));
 }
 
-TEST(Auto, WhoTakeTurnsBeginWithOneSequence) {
+TEST(Auto, SearchersInTurnsShareTheFirstSequence) {
   const Auto chosen(Named("auto", Line()));
   const Gp gp = Made<Gp>(GpEntry());
   for (uint32_t i = 0; i < 5; ++i)
     EXPECT_EQ(ProposedBy(chosen, i).config, ProposedBy(gp, i).config) << i;
 }
 
-TEST(Auto, HandsOverToOneThatHasSeenEverything) {
+TEST(Auto, TheNextSearcherHasObservedEverything) {
   Auto chosen(Named("auto", Line()));
   Tell(chosen, 1'000);
   Tpe tpe = Made<Tpe>(TpeEntry());
@@ -151,7 +151,7 @@ TEST(Auto, HandsOverToOneThatHasSeenEverything) {
             "tpe, for 1000 results or more: " + ProposedBy(tpe).rationale.text);
 }
 
-TEST(Auto, WhatFailedIsNoResult) {
+TEST(Auto, AFailureIsNoResult) {
   Auto chosen(Named("auto", Line()));
   Tell(chosen, 1'000, TrialState::kFailed);
   EXPECT_THAT(ProposedBy(chosen).rationale.text, HasSubstr("gp's turn, for one metric"));
@@ -163,9 +163,9 @@ TEST(Auto, IsTheSameAfterASnapshotInEitherStage) {
     Tell(chosen, trials);
     ArchiveWriter bytes;
     chosen.Save(bytes);
-    const std::string held = bytes.Take();
+    const std::string saved = bytes.Take();
     Auto restored(Named("auto", Line()));
-    ArchiveReader archive(held);
+    ArchiveReader archive(saved);
     restored.Load(archive);
     EXPECT_TRUE(archive.AtEnd());
     for (const uint32_t proposal : {5'000u, 5'001u}) {
@@ -174,16 +174,16 @@ TEST(Auto, IsTheSameAfterASnapshotInEitherStage) {
   }
 }
 
-TEST(Auto, WithoutAnEndNamesTheKeyOfTheSweepFile) {
+TEST(Auto, RequiresALimitInStop) {
   SweepSpec spec = Named("auto", Line());
   spec.program.command = {"train"};
-  EXPECT_THAT(AutoEntry().make(spec).error().message, HasSubstr("stop: auto never ends by itself"));
+  EXPECT_THAT(AutoEntry().make(spec).error().message, StartsWith("stop: "));
   spec.stop.max_trials = 3;
   EXPECT_TRUE(AutoEntry().make(spec).ok());
 }
 
-// Golden: another sequence of proposals means that sweeps in progress go on otherwise. At its
-// beginning, with a model, and with one for many results, of either turn.
+// Golden: other values mean that running sweeps would get other proposals. The
+// cases are the start, a model, and a model with many results, for both turns.
 TEST(Auto, TheBitsOfAProposalAreGolden) {
   std::string proposed;
   for (const uint32_t trials : {0u, 30u, 1'000u}) {

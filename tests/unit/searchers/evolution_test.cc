@@ -42,7 +42,7 @@ TEST(Evolution, AChildDiffersFromItsParentInOneParameter) {
   EXPECT_EQ(mutated.size(), 2u);
 }
 
-TEST(Evolution, TheBestDiesOfAge) {
+TEST(Evolution, RemovesTheBestTrialWhenItIsOld) {
   Evolution evolution(SpecOf(EvolutionEntry(), Plane()));
   History history(evolution);
   history.Done({{"x", -5.0}, {"y", -5.0}}, -1000);
@@ -53,7 +53,7 @@ TEST(Evolution, TheBestDiesOfAge) {
   }
 }
 
-// Golden: another sequence of proposals means that sweeps in progress go on otherwise.
+// Golden: other values mean that running sweeps would get other proposals.
 TEST(Evolution, TheBitsOfAProposalAreGolden) {
   Evolution evolution(SpecOf(EvolutionEntry(), Plane(), 7));
   BestOf(evolution, 50, Bowl);
@@ -70,7 +70,7 @@ SweepSpec Two(uint64_t seed = 1) {
   return spec;
 }
 
-// Opposite ends of u are wanted, and v at 0.3.
+// The objectives are best at opposite ends of u, and both at v = 0.3.
 void Tell(History<Searcher>& history, const Config& config) {
   const double off = std::abs(Real(config, "v") - 0.3);
   const uint32_t trial = history.Create(config);
@@ -78,7 +78,7 @@ void Tell(History<Searcher>& history, const Config& config) {
   history.End(trial);
 }
 
-TEST(Nsga2, TheWholeFrontIsSought) {
+TEST(Nsga2, FindsTheWholeFront) {
   Nsga2 nsga2(Two());
   History<Searcher> history(nsga2);
   int close = 0;
@@ -97,7 +97,7 @@ TEST(Nsga2, TheWholeFrontIsSought) {
   EXPECT_GE(high, 20);
 }
 
-TEST(Nsga2, FailedTrialsAreNoParents) {
+TEST(Nsga2, FailedTrialsAreNeverParents) {
   Nsga2 nsga2(Two());
   History<Searcher> history(nsga2);
   for (int i = 0; i < 40; ++i) Tell(history, {{"u", 0.9}, {"v", 0.9}});
@@ -108,7 +108,7 @@ TEST(Nsga2, FailedTrialsAreNoParents) {
   EXPECT_EQ(nsga2.Suggest(ProposalNumber(99)), before);
 }
 
-TEST(Nsga2, WhoIsOutsideOfTheConstraintsGivesWayToWhoIsNot) {
+TEST(Nsga2, FeasibleTrialsReplaceInfeasibleOnes) {
   SweepSpec spec = Two();
   spec.constraints = {{.metric = "ms", .max = 10}};
   Nsga2 nsga2(spec);

@@ -10,7 +10,7 @@
 namespace attune::searchers {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 SweepSpec SpecOf(size_t objectives) {
   SweepSpec spec{.space = SearchSpace({{"x", FloatDomain{.min = 0, .max = 1}}})};
@@ -27,7 +27,7 @@ std::vector<uint32_t> Best(const Record& record, size_t count, FrontOrder order)
   return BestOf(record, trials, count, order);
 }
 
-class Fronts : public testing::Test {
+class Fronts : public ::testing::Test {
  protected:
   explicit Fronts(size_t objectives = 2) : record_(SpecOf(objectives)) {}
 
@@ -43,14 +43,14 @@ class Fronts : public testing::Test {
   History<Record> history_{record_};
 };
 
-TEST_F(Fronts, WhoIsNotDominatedComesFirst) {
+TEST_F(Fronts, UndominatedTrialsComeFirst) {
   Done({2, 2});
   Done({1, 1});
   Done({3, 3});
   EXPECT_THAT(Best(record_, 3, FrontOrder::kHypervolume), ElementsAre(1, 0, 2));
 }
 
-TEST_F(Fronts, OfEqualOnesTheLaterIsInTheNextFront) {
+TEST_F(Fronts, TheLaterOfEqualTrialsIsInTheNextFront) {
   Done({1, 1});
   Done({1, 1});
   Done({0, 2});
@@ -59,7 +59,7 @@ TEST_F(Fronts, OfEqualOnesTheLaterIsInTheNextFront) {
 
 // Scaled: (0, 1), (0.1, 0.4), (0.5, 0.3), (1, 0). Alone they add (0.1·0.1), (0.4·0.6), (0.5·0.1)
 // and (0.1·0.3).
-TEST_F(Fronts, WithinAFrontWhoAddsMostVolumeComesFirst) {
+TEST_F(Fronts, RanksAFrontByAddedVolume) {
   Done({0, 10});
   Done({1, 4});
   Done({5, 3});
@@ -67,7 +67,7 @@ TEST_F(Fronts, WithinAFrontWhoAddsMostVolumeComesFirst) {
   EXPECT_THAT(Best(record_, 4, FrontOrder::kHypervolume), ElementsAre(1, 2, 3, 0));
 }
 
-TEST_F(Fronts, ByCrowdingTheEndsComeFirstAndTheCrowdedLast) {
+TEST_F(Fronts, RanksAFrontByCrowding) {
   Done({0, 10});
   Done({1, 9});
   Done({2, 8});
@@ -76,7 +76,7 @@ TEST_F(Fronts, ByCrowdingTheEndsComeFirstAndTheCrowdedLast) {
   EXPECT_THAT(Best(record_, 5, FrontOrder::kCrowding), ElementsAre(0, 4, 3, 2, 1));
 }
 
-TEST_F(Fronts, WhoWasCutShortOrFailedComesAfterAllThatCompleted) {
+TEST_F(Fronts, RanksCompletedTrialsBeforeUnfinishedAndFailedOnes) {
   Done({0, 0}, TrialState::kFailed);
   Done({0, 0}, TrialState::kStopped);
   Done({5, 5});
@@ -84,7 +84,7 @@ TEST_F(Fronts, WhoWasCutShortOrFailedComesAfterAllThatCompleted) {
   EXPECT_THAT(Best(record_, 4, FrontOrder::kHypervolume), ElementsAre(2, 3, 1, 0));
 }
 
-TEST_F(Fronts, NumbersAsLargeAsTheyGoAreFine) {
+TEST_F(Fronts, AcceptsTheLargestNumbers) {
   Done({1e308, -1e308});
   Done({-1e308, 1e308});
   Done({0, 0});
@@ -96,7 +96,7 @@ class ThreeObjectives : public Fronts {
   ThreeObjectives() : Fronts(3) {}
 };
 
-TEST_F(ThreeObjectives, WhoIsAloneInAnObjectiveAddsMost) {
+TEST_F(ThreeObjectives, ATrialAloneInAnObjectiveAddsMost) {
   Done({0, 1, 1});
   Done({1, 0, 1});
   Done({1, 0.05, 0.9});

@@ -22,7 +22,7 @@
 namespace attune::searchers {
 namespace {
 
-// Two numbers, a list and a number that is there beside one of its values only.
+// Two numbers, a list, and a number that exists for one value of the list.
 SearchSpace MixedSpace() {
   return SearchSpace(
       {{"x", FloatDomain{.min = 0, .max = 1}},
@@ -64,7 +64,8 @@ struct Trained {
   Outcomes outcomes() const { return Outcomes(record, best_first); }
   Process Seen(const Eigen::MatrixXd& pending, const Eigen::MatrixXd& draws) const {
     const Cube& cube = record.cube();
-    const Fitted fitted = Fit(cube, points, outcomes(), Beginnings(cube), 25);
+    const FittedParameters fitted =
+        FitParameters(cube, points, outcomes(), StartingParameters(cube), 25);
     return Process(cube, fitted, points, outcomes(), pending, draws);
   }
   Process Seen() const { return Seen(Eigen::MatrixXd(0, points.cols()), Eigen::MatrixXd(0, 1)); }
@@ -90,7 +91,7 @@ TEST(Matern52, IsItsFormulaAndItsDerivative) {
   }
 }
 
-TEST(Matern52, IsNothingVeryFarAway) {
+TEST(Matern52, IsZeroVeryFarAway) {
   double values[] = {1e5, 1e300, std::numeric_limits<double>::infinity(), 0};
   Matern52(values, nullptr, 4);
   EXPECT_LT(values[0], 1e-280);
@@ -142,7 +143,7 @@ TEST(Evidence, ItsGradientIsThatOfFiniteDifferences) {
   }
 }
 
-// The record of trials that completed with these losses, or failed where they are no number.
+// A record of trials that completed with these losses; NaN is a failed trial.
 Outcomes OutcomesOf(const std::vector<double>& losses) {
   const SweepSpec spec{.objectives = {Minimise("loss")},
                        .space = SearchSpace({{"x", FloatDomain{.min = 0, .max = 1}}})};
@@ -156,7 +157,7 @@ Outcomes OutcomesOf(const std::vector<double>& losses) {
 }
 
 TEST(Outcomes, HaveAMeanOfZeroAndADeviationOfOneWhereAllCompleted) {
-  const Eigen::VectorXd values = OutcomesOf({3, 1, 2, 8, 1e6}).Bent(0.3).values;
+  const Eigen::VectorXd values = OutcomesOf({3, 1, 2, 8, 1e6}).ValuesFor(0.3).values;
   EXPECT_NEAR(values.mean(), 0, 1e-12);
   EXPECT_NEAR(values.squaredNorm() / 5, 1, 1e-12);
   EXPECT_TRUE(std::ranges::is_sorted(values));
@@ -166,9 +167,9 @@ TEST(Outcomes, HaveAMeanOfZeroAndADeviationOfOneWhereAllCompleted) {
 TEST(Outcomes, TheirDerivativesAreThoseOfFiniteDifferences) {
   const Outcomes outcomes = OutcomesOf({3, 1, 2, 8, 1e6, std::nan(""), std::nan("")});
   constexpr double kStep = 1e-6;
-  const auto up = outcomes.Bent(0.4 + kStep);
-  const auto down = outcomes.Bent(0.4 - kStep);
-  const auto at = outcomes.Bent(0.4);
+  const auto up = outcomes.ValuesFor(0.4 + kStep);
+  const auto down = outcomes.ValuesFor(0.4 - kStep);
+  const auto at = outcomes.ValuesFor(0.4);
   for (Eigen::Index i = 0; i < 7; ++i) {
     EXPECT_NEAR(at.derivatives[i], (up.values[i] - down.values[i]) / (2 * kStep), 1e-7);
   }
@@ -176,19 +177,20 @@ TEST(Outcomes, TheirDerivativesAreThoseOfFiniteDifferences) {
               1e-6);
 }
 
-TEST(Outcomes, FailedOnesShareTheLastPlace) {
-  const Eigen::VectorXd values = OutcomesOf({3, 1, 2, std::nan(""), std::nan("")}).Bent(0).values;
+TEST(Outcomes, FailedTrialsShareTheLastRank) {
+  const Eigen::VectorXd values =
+      OutcomesOf({3, 1, 2, std::nan(""), std::nan("")}).ValuesFor(0).values;
   EXPECT_EQ(values[3], values[4]);
   EXPECT_GT(values[3], values[2]);
 }
 
 TEST(Outcomes, EqualAndExtremeLossesAreNumbers) {
-  EXPECT_TRUE(OutcomesOf({4, 4, 4}).Bent(1).values.allFinite());
-  EXPECT_TRUE(OutcomesOf({7}).Bent(1).values.allFinite());
+  EXPECT_TRUE(OutcomesOf({4, 4, 4}).ValuesFor(1).values.allFinite());
+  EXPECT_TRUE(OutcomesOf({7}).ValuesFor(1).values.allFinite());
   for (const double bend : {-7.0, 0.0, 9.0}) {
-    EXPECT_TRUE(OutcomesOf({1e300, -1e300, 1.7e308, 0, 1e-300}).Bent(bend).values.allFinite());
-    EXPECT_TRUE(OutcomesOf({1e-300, 2e-300, 5e-324}).Bent(bend).values.allFinite());
-    EXPECT_TRUE(OutcomesOf({1, 1, 1, 1, 2}).Bent(bend).values.allFinite());
+    EXPECT_TRUE(OutcomesOf({1e300, -1e300, 1.7e308, 0, 1e-300}).ValuesFor(bend).values.allFinite());
+    EXPECT_TRUE(OutcomesOf({1e-300, 2e-300, 5e-324}).ValuesFor(bend).values.allFinite());
+    EXPECT_TRUE(OutcomesOf({1, 1, 1, 1, 2}).ValuesFor(bend).values.allFinite());
   }
 }
 
@@ -217,7 +219,7 @@ TEST(TrustRegion, HasTheRatiosOfTheLengthscalesAndStaysWithinTheCube) {
 TEST(Process, IsThePosteriorOfADirectComputation) {
   const Trained trained(20);
   const Cube& cube = trained.record.cube();
-  const Fitted fitted{
+  const FittedParameters fitted{
       {Eigen::VectorXd::Constant(4, -0.3), std::log(1e-3), std::log(0.2), std::log(0.1)}, 0.5};
   const Eigen::MatrixXd& points = trained.points;
   const Process process(cube, fitted, points, trained.outcomes(), Eigen::MatrixXd(0, 4),
@@ -235,7 +237,7 @@ TEST(Process, IsThePosteriorOfADirectComputation) {
     const auto matern = [](double at) { return (1 + at + at * at / 3) * std::exp(-at); };
     return matern(r) + 0.1 * matern(15 * r) + 1 + 0.2 * product * product;
   };
-  const Eigen::VectorXd values = trained.outcomes().Bent(0.5).values;
+  const Eigen::VectorXd values = trained.outcomes().ValuesFor(0.5).values;
   Eigen::MatrixXd all(20, 20);
   for (Eigen::Index i = 0; i < 20; ++i) {
     for (Eigen::Index j = 0; j < 20; ++j) {
@@ -248,7 +250,7 @@ TEST(Process, IsThePosteriorOfADirectComputation) {
   at << 0.45, 0.5, 1, 0.8;
   Eigen::VectorXd with(20);
   for (Eigen::Index i = 0; i < 20; ++i) with[i] = covariance(points.row(i), at);
-  const auto found = process.At(at);
+  const auto found = process.Predict(at);
   EXPECT_NEAR(found.means[0], with.dot(inverse * values), 1e-8);
   EXPECT_NEAR(found.variance, scale * (covariance(at, at) - with.dot(inverse * with)), 1e-8);
 }
@@ -290,7 +292,7 @@ TEST(Process, TheGradientOfItsImprovementIsThatOfFiniteDifferences) {
   ExpectTheGradientOfFiniteDifferences(trained.Seen(pending.points, pending.draws), Row(0.41));
 }
 
-TEST(Process, APendingPointIsAvoided) {
+TEST(Process, AvoidsPendingPoints) {
   const Trained trained(24);
   Eigen::MatrixXd pending(1, 4);
   pending << 0.31, 0.28, 0, 0.5;
@@ -302,7 +304,7 @@ TEST(Process, APendingPointIsAvoided) {
 
 TEST(Process, ManyPointsAtOnePlaceAndExtremeScalesAreFactorised) {
   const Trained trained(60, SearchSpace({{"n", IntDomain{.min = 1, .max = 2}}}));
-  const Fitted smooth{{Eigen::VectorXd::Constant(1, 8), -40, 7, -30}, 0};
+  const FittedParameters smooth{{Eigen::VectorXd::Constant(1, 8), -40, 7, -30}, 0};
   const Process process(trained.record.cube(), smooth, trained.points, trained.outcomes(),
                         Eigen::MatrixXd(0, 1), Eigen::MatrixXd(0, 1));
   EXPECT_TRUE(std::isfinite(process.LogImprovements(trained.points)[0]));
@@ -310,8 +312,8 @@ TEST(Process, ManyPointsAtOnePlaceAndExtremeScalesAreFactorised) {
 
 // ---- several objectives --------------------------------------------------------------------
 
-// The corner is (1, …, 1); which of many points the boxes hold, and how many of them hold it.
-std::vector<int> BoxesThatHold(const Undominated& open, const Eigen::MatrixXd& at) {
+// The number of boxes that contain each of many points. The corner is (1, …, 1).
+std::vector<int> BoxesThatHold(const UndominatedRegion& open, const Eigen::MatrixXd& at) {
   std::vector<int> holds(static_cast<size_t>(at.rows()), 0);
   const size_t objectives = open.edges.size();
   for (Eigen::Index i = 0; i < at.rows(); ++i) {
@@ -335,13 +337,13 @@ Eigen::MatrixXd Uniform(Eigen::Index rows, Eigen::Index columns, RandomStream& r
   return drawn;
 }
 
-TEST(Undominated, BoxesHoldWhatNoPointDominatesOnceAndNothingElse) {
+TEST(UndominatedRegion, BoxesCoverEachUndominatedPointOnce) {
   for (Eigen::Index objectives = 2; objectives <= 5; ++objectives) {
     RandomStream random(7, TrialNumber(static_cast<uint32_t>(objectives)), "test");
     Eigen::MatrixXd points = Uniform(6, objectives, random);
     points.row(5) = points.row(2);  // twice
     points(4, 0) = points(1, 0);    // one edge of two points
-    const Undominated open = UndominatedBy(points, Eigen::VectorXd::Ones(objectives));
+    const UndominatedRegion open = DecomposeUndominated(points, Eigen::VectorXd::Ones(objectives));
     const Eigen::MatrixXd at = Uniform(2000, objectives, random);
     const std::vector<int> holds = BoxesThatHold(open, at);
     for (Eigen::Index i = 0; i < at.rows(); ++i) {
@@ -354,19 +356,19 @@ TEST(Undominated, BoxesHoldWhatNoPointDominatesOnceAndNothingElse) {
   }
 }
 
-TEST(Undominated, TwoPointsOfTwoObjectivesLeaveThreeBoxes) {
-  const Undominated open =
-      UndominatedBy(Eigen::MatrixXd{{0.2, 0.6}, {0.5, 0.1}}, Eigen::VectorXd::Ones(2));
+TEST(UndominatedRegion, TwoPointsWithTwoObjectivesGiveThreeBoxes) {
+  const UndominatedRegion open =
+      DecomposeUndominated(Eigen::MatrixXd{{0.2, 0.6}, {0.5, 0.1}}, Eigen::VectorXd::Ones(2));
   EXPECT_EQ(open.boxes.size(), 3u * 2);
 }
 
-// Of several objectives, each of which is seen at the same points.
+// Processes of several objectives with the same points.
 struct TrainedForTwo {
   Trained first{24};
   std::vector<Process> Seen(const Eigen::MatrixXd& pending, const Eigen::MatrixXd& draws) const {
     std::vector<Process> objectives{first.Seen(pending, draws)};
     const Cube& cube = first.record.cube();
-    const Fitted other{{Eigen::VectorXd::Constant(4, -0.3), -6, 1, -8}, 0.4};
+    const FittedParameters other{{Eigen::VectorXd::Constant(4, -0.3), -6, 1, -8}, 0.4};
     std::vector<uint32_t> shuffled = first.best_first;
     std::ranges::reverse(shuffled);  // small where the first is large
     objectives.emplace_back(cube, other, first.points, Outcomes(first.record, shuffled), pending,
@@ -383,8 +385,8 @@ TEST(HypervolumeImprovement, ItsGradientIsThatOfFiniteDifferences) {
     ExpectTheGradientOfFiniteDifferences(improvement, Row(x));
 }
 
-// By drawing from what the processes predict, and adding up what each draw adds to the front.
-TEST(HypervolumeImprovement, IsTheMeanOfWhatDrawsAdd) {
+// Draws from the predictions, and averages the volume that each draw adds to the front.
+TEST(HypervolumeImprovement, IsTheMeanVolumeThatDrawsAdd) {
   const TrainedForTwo trained;
   const std::vector<Process> objectives =
       trained.Seen(Eigen::MatrixXd(0, 4), Eigen::MatrixXd(0, 1));
@@ -423,7 +425,7 @@ TEST(HypervolumeImprovement, IsTheMeanOfWhatDrawsAdd) {
   constexpr int kDraws = 40'000;
   for (int i = 0; i < kDraws; ++i) {
     for (Eigen::Index k = 0; k < 2; ++k) {
-      const auto known = objectives[static_cast<size_t>(k)].At(at);
+      const auto known = objectives[static_cast<size_t>(k)].Predict(at);
       more(best.rows(), k) = known.means[0] + std::sqrt(known.variance) * StandardNormal(random);
     }
     sum += volume(more) - volume(best);
@@ -432,7 +434,7 @@ TEST(HypervolumeImprovement, IsTheMeanOfWhatDrawsAdd) {
   EXPECT_NEAR(improvement.LogImprovements(at)[0], std::log(sum / kDraws), 0.03);
 }
 
-TEST(HypervolumeImprovement, OfManyObjectivesIsFinite) {
+TEST(HypervolumeImprovement, IsFiniteForManyObjectives) {
   const TrainedForTwo trained;
   const std::vector<Process> two = trained.Seen(Eigen::MatrixXd(0, 4), Eigen::MatrixXd(0, 1));
   std::vector<Process> seven{two[0], two[1], two[0], two[1], two[0], two[1], two[0]};
@@ -441,7 +443,7 @@ TEST(HypervolumeImprovement, OfManyObjectivesIsFinite) {
   EXPECT_TRUE(logs.allFinite()) << logs;
 }
 
-TEST(Descend, FindsTheLeastWithinBounds) {
+TEST(Descend, FindsTheMinimumWithinBounds) {
   const auto bowl = [](const Eigen::VectorXd& at, Eigen::VectorXd& gradient) {
     const Eigen::VectorXd from = at - Eigen::VectorXd{{0.25, 2.0}};
     gradient = 2 * from;

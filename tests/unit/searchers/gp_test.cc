@@ -41,7 +41,7 @@ TEST(Gp, FindsTheBestOfASmoothLossToFourDigitsInThirtyTrials) {
   }
 }
 
-// Golden: another sequence of proposals means that sweeps in progress go on otherwise.
+// Golden: other values mean that running sweeps would get other proposals.
 TEST(Gp, TheBitsOfAProposalAreGolden) {
   Gp gp(SpecOf({{"x", FloatDomain{.min = -5, .max = 5}},
                 {"lr", FloatDomain{.min = 1e-12, .max = 1, .scale = Scale::kLog}},
@@ -74,13 +74,13 @@ TEST(Gp, TheBitsOfAProposalForSeveralMetricsAreGolden) {
             "1.368438140518025 9.998331641597232e-05");
 }
 
-// How often of 30 times it proposes what a model found, and how often below 0.3, of a noisy loss
-// that is least at an edge, whose very place the model would try again and again.
+// Counts proposals of the model, and proposals below 0.3, among 30. The loss is noisy and least at
+// an edge, so the model would propose this point again and again.
 struct Proposals {
-  int of_a_model = 0;
+  int from_model = 0;
   int near = 0;
 };
-Proposals OfALossLeastAtAnEdge(TrialState first_one_ends) {
+Proposals ProposalsForALossAtAnEdge(TrialState first_one_ends) {
   Gp gp(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}));
   RandomStream noise(7, ProposalNumber(0), "test");
   History history(gp);
@@ -90,7 +90,7 @@ Proposals OfALossLeastAtAnEdge(TrialState first_one_ends) {
     const auto& proposed = std::get<Proposed>(suggestion);
     const double x = Real(proposed.config, "x");
     if (proposed.rationale.rule == "expected_improvement") {
-      ++proposals.of_a_model;
+      ++proposals.from_model;
       proposals.near += x < 0.3;
     }
     const uint32_t trial = history.Create(proposed.config);
@@ -100,18 +100,18 @@ Proposals OfALossLeastAtAnEdge(TrialState first_one_ends) {
   return proposals;
 }
 
-TEST(Gp, WhereItsBestPlaceWasTriedItTriesTheNextBest) {
-  const Proposals proposals = OfALossLeastAtAnEdge(TrialState::kCompleted);
-  EXPECT_EQ(proposals.of_a_model, 25);  // all but the first five
+TEST(Gp, ProposesTheNextBestPointIfTheBestWasTried) {
+  const Proposals proposals = ProposalsForALossAtAnEdge(TrialState::kCompleted);
+  EXPECT_EQ(proposals.from_model, 25);  // without the first five
   EXPECT_GE(proposals.near, 16);        // at random it would be 7 or 8
 }
 
-TEST(Gp, WhereItsBestPlaceWasTriedAndTrialsEndedEarlyItTriesAnyPlace) {
-  EXPECT_LT(OfALossLeastAtAnEdge(TrialState::kStopped).of_a_model, 25);
-  EXPECT_LT(OfALossLeastAtAnEdge(TrialState::kFailed).of_a_model, 25);
+TEST(Gp, ProposesARandomPointIfTheBestWasTriedAndTrialsEndedEarly) {
+  EXPECT_LT(ProposalsForALossAtAnEdge(TrialState::kStopped).from_model, 25);
+  EXPECT_LT(ProposalsForALossAtAnEdge(TrialState::kFailed).from_model, 25);
 }
 
-TEST(Gp, ProposalsWhileOthersRunLieApart) {
+TEST(Gp, KeepsParallelProposalsApart) {
   Gp gp(Plane());
   BestOf(gp, 12, Loss);
   History history(gp);
@@ -129,7 +129,7 @@ TEST(Gp, ProposalsWhileOthersRunLieApart) {
   }
 }
 
-TEST(Gp, ItMattersNotInWhichOrderTrialsThatRanTogetherEnded) {
+TEST(Gp, DoesNotDependOnTheOrderInWhichParallelTrialsEnd) {
   std::vector<Config> proposals;
   for (const bool swapped : {false, true}) {
     Gp gp(Plane());
@@ -148,7 +148,7 @@ TEST(Gp, ItMattersNotInWhichOrderTrialsThatRanTogetherEnded) {
   EXPECT_EQ(proposals[0], proposals[1]);
 }
 
-TEST(Gp, AFiniteSpaceIsUsedUpWithoutARepeat) {
+TEST(Gp, ProposesAFiniteSpaceWithoutRepeats) {
   Gp gp(SpecOf({{"a", IntDomain{.min = 1, .max = 5}},
                 {"b", CategoricalDomain{{true, false, int64_t{3}}}},
                 {"c", IntDomain{.min = 0, .max = 3}, {{"b", {true}}}}}));
@@ -167,7 +167,7 @@ TEST(Gp, AFiniteSpaceIsUsedUpWithoutARepeat) {
   EXPECT_EQ(seen.size(), 5u * (4 + 2));
 }
 
-TEST(Gp, ASpaceOfOneConfigurationIsOneTrial) {
+TEST(Gp, ASpaceWithOneConfigurationGivesOneTrial) {
   Gp gp(SpecOf({{"a", ConstantDomain{true}}}));
   History history(gp);
   history.Done(Ask(gp, 0), 1);
@@ -187,7 +187,7 @@ TEST(Gp, LearnsEachBranchOfAConditionalSpace) {
   EXPECT_LT(BestOf(gp, 30, loss), 1e-5);
 }
 
-TEST(Gp, TheBestOfFewStepsIsFound) {
+TEST(Gp, FindsTheBestOfFewSteps) {
   Gp gp(SpecOf({{"n", IntDomain{.min = 1, .max = 10}},
                 {"width", IntDomain{.min = 1, .max = 16, .scale = Scale::kLog}},
                 {"x", FloatDomain{.min = 0, .max = 1}}}));
@@ -201,7 +201,7 @@ TEST(Gp, TheBestOfFewStepsIsFound) {
   EXPECT_LT(BestOf(gp, 30, loss), 0.01);
 }
 
-TEST(Gp, WhereTrialsFailIsAvoided) {
+TEST(Gp, AvoidsRegionsWhereTrialsFail) {
   Gp gp(Plane());
   History history(gp);
   int failed = 0;
@@ -217,7 +217,7 @@ TEST(Gp, WhereTrialsFailIsAvoided) {
   EXPECT_LE(failed, 5);
 }
 
-TEST(Gp, AListedValueThatAlwaysFailsIsNotTriedAgainAndAgain) {
+TEST(Gp, AvoidsAListedValueThatAlwaysFails) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     Gp gp(SpecOf(
         {{"x", FloatDomain{.min = -5, .max = 5}},
@@ -233,7 +233,7 @@ TEST(Gp, AListedValueThatAlwaysFailsIsNotTriedAgainAndAgain) {
   }
 }
 
-TEST(Gp, VeryManyThatFailByChanceMisleadNoMoreThanAFew) {
+TEST(Gp, ToleratesVeryManyChanceFailures) {
   Gp gp(Plane());
   History history(gp);
   Random random(Plane().space, 1);
@@ -248,7 +248,7 @@ TEST(Gp, VeryManyThatFailByChanceMisleadNoMoreThanAFew) {
   EXPECT_LT(Loss(Ask(gp, 480)), 1e-3);
 }
 
-TEST(Gp, TrialsThatFailByChanceCostLittle) {
+TEST(Gp, ToleratesChanceFailures) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     Gp gp(Plane(seed));
     Random random(Plane().space, seed);
@@ -258,7 +258,7 @@ TEST(Gp, TrialsThatFailByChanceCostLittle) {
   }
 }
 
-TEST(Gp, InfeasibleTrialsLeadToFeasibleOnes) {
+TEST(Gp, LearnsFromInfeasibleTrials) {
   SweepSpec spec = Plane();
   spec.constraints = {{.metric = "memory", .min = {}, .max = 1.0}};
   Gp gp(spec);
@@ -275,7 +275,7 @@ TEST(Gp, InfeasibleTrialsLeadToFeasibleOnes) {
   EXPECT_GE(feasible, 10);
 }
 
-TEST(Gp, TrialsThatWereCutShortTeach) {
+TEST(Gp, LearnsFromUnfinishedTrials) {
   Gp gp(Plane());
   History history(gp);
   int learned = 0;  // a sixteenth of random ones would be good
@@ -292,7 +292,7 @@ TEST(Gp, TrialsThatWereCutShortTeach) {
   EXPECT_GE(learned, 10);
 }
 
-TEST(Gp, AnythingThatIsNoNumberIsPassedOver) {
+TEST(Gp, IgnoresValuesThatAreNotFinite) {
   constexpr double kLosses[] = {
       1e300, -1e300, 1e-300, 0, kNaN, 5, 5, -kNaN, std::numeric_limits<double>::infinity()};
   Gp gp(Plane());
@@ -304,7 +304,7 @@ TEST(Gp, AnythingThatIsNoNumberIsPassedOver) {
   }
 }
 
-TEST(Gp, TenThousandTrialsOfOnePlaceAreNoTrouble) {
+TEST(Gp, AcceptsTenThousandTrialsAtOnePoint) {
   Gp gp(Plane());
   History history(gp);
   for (int i = 0; i < 10'000; ++i) history.Done(Config{{"x", 1.0}, {"lr", 1e-3}}, 3);
@@ -314,7 +314,7 @@ TEST(Gp, TenThousandTrialsOfOnePlaceAreNoTrouble) {
   EXPECT_NE(Ask(gp, 1), first);
 }
 
-TEST(Gp, ManyParametersAreSearchedNearTheBest) {
+TEST(Gp, SearchesManyParametersNearTheBest) {
   std::vector<Parameter> parameters;
   for (int i = 0; i < 30; ++i) {
     parameters.push_back({"x" + std::to_string(i), FloatDomain{.min = 0, .max = 1}, {}});
@@ -331,7 +331,7 @@ TEST(Gp, ManyParametersAreSearchedNearTheBest) {
   EXPECT_LT(BestOf(gp, 50, loss), 0.5 * BestOf(random, 50, loss));
 }
 
-// Two bowls, deepest at x = -3 and x = 3: between these and at lr = 1e-4 lies the front.
+// Two bowls with minima at x = -3 and x = 3. The front lies between them, at lr = 1e-4.
 SweepSpec TwoBowls() {
   SweepSpec spec = Plane();
   spec.objectives.push_back(Minimise("size"));
@@ -344,7 +344,7 @@ Metrics OfTwoBowls(const Config& config) {
           {"size", std::pow(Real(config, "x") - 3, 2) + lr}};
 }
 
-// As many trials, every seventh of which fails; configurations of the others.
+// Runs trials of which every seventh fails. Returns the configurations of the others.
 std::vector<Config> Tried(Gp& gp, uint32_t trials) {
   History history(gp);
   std::vector<Config> tried;
@@ -375,15 +375,15 @@ TEST(Gp, FindsTheWholeFrontOfTwoMetrics) {
   EXPECT_EQ(places, (std::set<int>{-3, -2, -1, 0, 1, 2}));
 }
 
-TEST(Gp, OfTwoMetricsItSaysWhatIsExpectedOfTheirHypervolume) {
+TEST(Gp, ExplainsTheExpectedHypervolumeOfTwoMetrics) {
   Gp gp(TwoBowls());
   Tried(gp, 20);
   const auto suggestion = gp.Suggest(ProposalNumber(20));
   EXPECT_THAT(std::get<Proposed>(suggestion).rationale.text,
-              testing::HasSubstr("; log expected hypervolume improvement "));
+              ::testing::HasSubstr("; log expected hypervolume improvement "));
 }
 
-TEST(Gp, TwoMetricsThatAreAlikeOrOfTrialsThatAllFailedEndWell) {
+TEST(Gp, AcceptsEqualMetricsAndTrialsThatAllFail) {
   for (const bool fail : {true, false}) {
     Gp gp(TwoBowls());
     History history(gp);
@@ -396,7 +396,7 @@ TEST(Gp, TwoMetricsThatAreAlikeOrOfTrialsThatAllFailedEndWell) {
   }
 }
 
-TEST(Gp, WithoutALimitItIsRefused) {
+TEST(Gp, RequiresALimit) {
   SweepSpec spec = Plane();
   spec.program.command = {"train"};
   EXPECT_FALSE(GpEntry().make(spec).ok());

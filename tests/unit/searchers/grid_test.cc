@@ -38,7 +38,7 @@ std::vector<std::string> All(const SearchSpace& space) {
   return lines;
 }
 
-TEST(Grid, TurnsLikeNestedLoopsInTheOrderOfTheFile) {
+TEST(Grid, FollowsNestedLoopsInTheOrderOfTheFile) {
   EXPECT_THAT(
       All(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}},
                        {"b", CategoricalDomain{{false, true}}},
@@ -46,12 +46,12 @@ TEST(Grid, TurnsLikeNestedLoopsInTheOrderOfTheFile) {
       ElementsAre("a=1 b=false c=x", "a=1 b=true c=x", "a=2 b=false c=x", "a=2 b=true c=x"));
 }
 
-TEST(Grid, StepsIncludeMaxWhereItLiesOnThem) {
+TEST(Grid, StepsIncludeMaxIfItIsAStep) {
   EXPECT_THAT(All(SearchSpace({{"a", FloatDomain{.min = 0.1, .max = 0.3, .step = 0.1}}})),
               ElementsAre("a=0.1", "a=0.2", "a=0.3"));
 }
 
-TEST(Grid, AParameterThatDoesNotExistMakesNoDuplicates) {
+TEST(Grid, AnAbsentParameterMakesNoDuplicates) {
   EXPECT_THAT(
       All(SearchSpace({{"optimizer", CategoricalDomain{{Text("sgd"), Text("adamw")}}},
                        {"momentum", CategoricalDomain{{0.5, 0.9}}, {{"optimizer", {Text("sgd")}}}},
@@ -67,21 +67,21 @@ TEST(Grid, AParameterThatDoesNotExistMakesNoDuplicates) {
                   "optimizer=adamw batch=16"));
 }
 
-TEST(Grid, AParentTurnsBeforeAChildThatTheFileListsFirst) {
+TEST(Grid, AParentIsAnOuterLoopOfItsChild) {
   EXPECT_THAT(
       All(SearchSpace({{"child", CategoricalDomain{{int64_t{1}, int64_t{2}}}, {{"parent", {true}}}},
                        {"parent", CategoricalDomain{{true, false}}}})),
       ElementsAre("child=1 parent=true", "child=2 parent=true", "parent=false"));
 }
 
-TEST(Grid, InitialPointsTakeNoPlaceInIt) {
+TEST(Grid, InitialPointsDoNotAdvanceIt) {
   Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}}}));
   grid.Observe(Created("initial_points"));
 
   EXPECT_EQ(Line(std::get<Proposed>(grid.Suggest(ProposalNumber(1))).config), "a=1");
 }
 
-TEST(Grid, AProposalThatBecameNoTrialIsProposedAgain) {
+TEST(Grid, RepeatsAProposalWithoutATrial) {
   const Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}}}));
 
   EXPECT_EQ(grid.Suggest(ProposalNumber(0)), grid.Suggest(ProposalNumber(1)));
@@ -96,11 +96,11 @@ TEST(Grid, StaysAtItsEnd) {
   EXPECT_TRUE(std::holds_alternative<Exhausted>(grid.Suggest(ProposalNumber(2))));
 }
 
-TEST(Grid, ARealRangeWithoutAStepNamesTheParameterAndTheRemedy) {
+TEST(Grid, RefusesARealRangeWithoutAStep) {
   const SweepSpec spec{.space = SearchSpace({{"a", IntDomain{.min = 1, .max = 2}},
                                              {"lr", FloatDomain{.min = 0, .max = 1}}})};
-  EXPECT_EQ(GridEntry().make(spec).error().message,
-            "parameters.lr: grid search cannot list a real range; give it a step or values");
+  EXPECT_EQ(GridEntry().make(spec).error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(GridEntry().make(spec).error().message, ::testing::StartsWith("parameters.lr: "));
 }
 
 TEST(Grid, CountsConfigurationsNotCombinations) {
@@ -116,12 +116,12 @@ TEST(Grid, HasALimit) {
         {{"a", IntDomain{.min = 1, .max = size / 10}}, {"b", IntDomain{.min = 1, .max = 10}}}));
   };
   EXPECT_EQ(*count(Grid::kMaxConfigurations), Grid::kMaxConfigurations);
-  EXPECT_EQ(count(Grid::kMaxConfigurations + 10).error().message,
-            "parameters: the grid has more than 100000 configurations; raise steps, list fewer "
-            "values, or use searcher: {name: random}");
+  EXPECT_THAT(
+      count(Grid::kMaxConfigurations + 10).error().message,
+      ::testing::AllOf(::testing::StartsWith("parameters: "), ::testing::HasSubstr("100000")));
 }
 
-TEST(Grid, OfManyParametersHasALowerLimit) {
+TEST(Grid, HasALowerLimitWithManyParameters) {
   const auto count = [](int parameters, int64_t values) {
     std::vector<Parameter> space{{"a", IntDomain{.min = 1, .max = values}}};
     for (int i = 1; i < parameters; ++i)
@@ -131,7 +131,7 @@ TEST(Grid, OfManyParametersHasALowerLimit) {
   EXPECT_EQ(*count(49, Grid::kMaxConfigurations), Grid::kMaxConfigurations);
   EXPECT_EQ(*count(999, Grid::kMaxWork / 1000), Grid::kMaxWork / 1000);
   EXPECT_THAT(count(999, Grid::kMaxWork / 1000 + 1).error().message,
-              testing::HasSubstr("more than 5000 configurations"));
+              ::testing::HasSubstr(" 5000 "));
 }
 
 TEST(Grid, NeedsNoLimitOfTrials) {
@@ -139,7 +139,7 @@ TEST(Grid, NeedsNoLimitOfTrials) {
   EXPECT_TRUE(GridEntry().make(spec).ok());
 }
 
-// What is left of the grid, from here on.
+// The remaining configurations of the grid.
 std::vector<std::string> Rest(Grid& grid) {
   std::vector<std::string> lines;
   for (;;) {
@@ -150,7 +150,7 @@ std::vector<std::string> Rest(Grid& grid) {
   }
 }
 
-TEST(Grid, AnEditedSpaceLeavesOutWhatWasProposed) {
+TEST(Grid, AnEditedGridSkipsEarlierProposals) {
   Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 3}}}));
   grid.Observe(Created("grid"));
   grid.Observe(Created("grid"));
@@ -167,14 +167,14 @@ TEST(Grid, AnEditedSpaceLeavesOutWhatWasProposed) {
   EXPECT_THAT(Rest(grid), ElementsAre("a=3", "a=4", "a=5"));
 }
 
-TEST(Grid, AnExhaustedGridGoesOnWhereItsSpaceGrows) {
+TEST(Grid, AnExhaustedGridContinuesInALargerSpace) {
   Grid grid(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}}}));
   EXPECT_THAT(Rest(grid), ElementsAre("a=1", "a=2"));
   grid.Adapt({.space = SearchSpace({{"a", IntDomain{.min = 0, .max = 3}}})});
   EXPECT_THAT(Rest(grid), ElementsAre("a=0", "a=3"));
 }
 
-// Golden: other values mean that sweeps in progress go on otherwise.
+// Golden: other values mean that running sweeps would get other proposals.
 TEST(Grid, TheBitsOfAProposalAreGolden) {
   const auto lines = All(SearchSpace(
       {{"a", FloatDomain{.min = 0.1, .max = 0.35, .step = 0.05}},

@@ -8,7 +8,7 @@
 
 namespace attune::searchers {
 
-// The events of a made-up sweep, told to whoever listens: `listener.Observe(event)`.
+// Makes the events of an imaginary sweep, and passes them to `listener.Observe(event)`.
 template <class Listener>
 class History {
  public:
@@ -32,7 +32,7 @@ class History {
   void Pause(uint32_t trial, std::string rule = "asha") {
     Tell(TrialDecided{{Id(trial), 1}, Step(1), Verdict::Pause({.rule = std::move(rule)}), Step(0)});
   }
-  // A trial that has run to its end with this loss.
+  // Adds a trial that completed with this loss.
   uint32_t Done(Config config, double loss) {
     const uint32_t trial = Create(std::move(config));
     Report(trial, {{"loss", loss}});

@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 
 Value Text(const char* text) { return std::string(text); }
 
-TEST(Elementary, ExpAndLogAreTheMathematicalOnesToTwoUnitsInTheLastPlace) {
+TEST(Elementary, ExpAndLogAreExactToTwoUnitsInTheLastPlace) {
   constexpr double kTwoUnits = 2 * std::numeric_limits<double>::epsilon();
   for (double x = -708; x < 709.7; x += 0.173) {
     const double power = std::exp(x);
@@ -32,7 +32,7 @@ TEST(Elementary, ExpAndLogAreTheMathematicalOnesToTwoUnitsInTheLastPlace) {
   for (double x = 0.5; x < 2; x += 0.00137) EXPECT_NEAR(Log(x) / std::log(x), 1, kTwoUnits) << x;
 }
 
-// What these bits are matters less than that they are the same everywhere.
+// The exact bits do not matter, but they must be the same on every machine.
 TEST(Elementary, TheBitsAreGolden) {
   EXPECT_EQ(Exp(1), 0x1.5bf0a8b14576ap+1);
   EXPECT_EQ(Exp(-0.7), 0x1.fc80db9dd5542p-2);
@@ -41,7 +41,7 @@ TEST(Elementary, TheBitsAreGolden) {
   EXPECT_EQ(NormalCdf(-5), 0x1.33ca2f213382dp-22);
 }
 
-TEST(Elementary, EndsAreWhatTheyAreInTheLimit) {
+TEST(Elementary, EndsAreTheMathematicalLimits) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   EXPECT_EQ(Exp(kInf), kInf);
   EXPECT_EQ(Exp(-kInf), 0);
@@ -54,8 +54,8 @@ TEST(Elementary, EndsAreWhatTheyAreInTheLimit) {
   EXPECT_EQ(NormalCdf(60), 1);
 }
 
-// Bit for bit what one exponential after the other gives, so that vectors change no proposal.
-TEST(Elementary, ALogarithmOfASumIsThatOfItsExponentials) {
+// The vectorised sum must equal the scalar sum bit for bit, so that proposals do not change.
+TEST(Elementary, LogOfSumEqualsTheLogarithmOfTheSumOfExponentials) {
   RandomStream random(1, TrialNumber(0), "test");
   for (size_t count = 1; count < 40; ++count) {
     std::vector<double> logs(count);
@@ -88,7 +88,7 @@ SearchSpace Mixed() {
   });
 }
 
-TEST(Cube, HasADimensionForAllButConstantsAndAGroupForEachCondition) {
+TEST(Cube, HasADimensionPerVariableParameterAndAGroupPerCondition) {
   const Cube cube(Mixed());
   ASSERT_EQ(cube.size(), 7u);
   EXPECT_EQ(cube.groups(), 2u);
@@ -98,7 +98,7 @@ TEST(Cube, HasADimensionForAllButConstantsAndAGroupForEachCondition) {
   EXPECT_THAT(groups, ElementsAre(0, 1, 0, 0, 0, 0, 1));
 }
 
-TEST(Cube, EveryValueThatCanBeCountedComesBackExactly) {
+TEST(Cube, RestoresEveryCountableValueExactly) {
   const Cube cube(Mixed());
   for (size_t i = 0; i < cube.size(); ++i) {
     const Domain& domain = cube.space().parameters()[cube.dimensions()[i].parameter].domain;
@@ -123,7 +123,7 @@ TEST(Cube, EveryValueThatCanBeCountedComesBackExactly) {
   }
 }
 
-TEST(Cube, RangesComeBackToAFewUnitsInTheLastPlace) {
+TEST(Cube, RestoresRangesToAFewUnitsInTheLastPlace) {
   const Cube cube(SearchSpace({{"a", FloatDomain{.min = 1e-9, .max = 1e3, .scale = Scale::kLog}},
                                {"b", FloatDomain{.min = -1e300, .max = 1e300 / 2}}}));
   RandomStream random(1, TrialNumber(0), "test");
@@ -139,7 +139,7 @@ TEST(Cube, RangesComeBackToAFewUnitsInTheLastPlace) {
   EXPECT_EQ(cube.At(0, 7), Value(1e3));
 }
 
-TEST(Cube, WhereLogarithmsCannotBeToldApartCellsAreAsOnALinearScale) {
+TEST(Cube, UsesALinearScaleIfLogarithmsAreTooSimilar) {
   const Cube cube(SearchSpace(
       {{"n",
         IntDomain{
@@ -162,7 +162,7 @@ TEST(Cube, AbsentParametersHaveNoCoordinate) {
   EXPECT_FALSE(std::isnan((*point)[0]));
 }
 
-TEST(Cube, WhatIsNotOfTheSpaceHasNoPlace) {
+TEST(Cube, AConfigurationOutsideTheSpaceHasNoPoint) {
   const Cube cube(SearchSpace({{"a", IntDomain{.min = 0, .max = 4}}}));
   EXPECT_TRUE(cube.Place({{"a", int64_t{4}}}));
   EXPECT_FALSE(cube.Place({{"a", int64_t{5}}}));
@@ -178,7 +178,7 @@ TEST(Cube, CellsOnALogScaleReachToTheNextStep) {
   EXPECT_EQ(cube.At(0, 1.0), Value(int64_t{7}));
 }
 
-TEST(Cube, CellsLieSideBySide) {
+TEST(Cube, CellsAreAdjacent) {
   const Cube cube(SearchSpace({{"a", IntDomain{.min = 1, .max = 4}},
                                {"b", IntDomain{.min = 1, .max = 7, .scale = Scale::kLog}},
                                {"c", FloatDomain{.min = 0, .max = 9}}}));
@@ -206,18 +206,18 @@ TEST(Cube, TheWidestIntegersAndSinglePointsStayInside) {
 TEST(Cube, FindsTheFirstConfigurationThatIsWanted) {
   const Cube cube(SearchSpace({{"a", IntDomain{.min = 0, .max = 2}},
                                {"b", CategoricalDomain{{true, false}}, {{"a", {int64_t{1}}}}}}));
-  ASSERT_TRUE(cube.Finite());
+  ASSERT_TRUE(cube.IsFinite());
   std::vector<size_t> sizes;
-  EXPECT_FALSE(cube.FirstThat([&](const Config& config) {
+  EXPECT_FALSE(cube.FindFirst([&](const Config& config) {
     sizes.push_back(config.entries().size());
     return false;
   }));
   EXPECT_THAT(sizes, ElementsAre(1, 2, 2, 1));
-  EXPECT_EQ(cube.FirstThat([](const Config& c) { return c.entries().size() == 2; }),
+  EXPECT_EQ(cube.FindFirst([](const Config& c) { return c.entries().size() == 2; }),
             Config({{"a", int64_t{1}}, {"b", true}}));
 }
 
-// The points as other implementations list them, which go through the indices in Gray code.
+// The points of other implementations, which list them in the order of the Gray code.
 TEST(SobolSequence, HasTheDirectionsOfJoeAndKuo) {
   const SobolSequence sequence(kSobolDimensions, 1);
   const auto points = [&](size_t dimension) {

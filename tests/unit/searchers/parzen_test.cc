@@ -13,7 +13,7 @@ namespace {
 const Axis kRange{.kind = Cube::Kind::kRange};
 const Axis kFourValues{.kind = Cube::Kind::kChoice, .count = 4};
 
-// Of a density on [0, 1] × a list, by the midpoint rule.
+// The integral of a density over [0, 1] × a list, by the midpoint rule.
 template <class LogDensity>
 double Integral(size_t values, LogDensity log_density) {
   constexpr int kParts = 4000;
@@ -81,7 +81,7 @@ TEST(RankedParzen, TheBestPointWeighsMost) {
   EXPECT_GT(parzen.LogDensity({2}), parzen.LogDensity({3}));
 }
 
-TEST(RankedParzen, EqualPointsAndSinglePointsAreFine) {
+TEST(RankedParzen, AcceptsEqualPointsAndSinglePoints) {
   RandomStream random(1, TrialNumber(0), "test");
   for (const RankedParzen& parzen :
        {RankedParzen({kRange}, {{0.5}}), RankedParzen({kRange}, {{1}, {1}, {1}})}) {
@@ -96,7 +96,7 @@ TEST(WideParzen, IsADensity) {
   EXPECT_NEAR(parzen.LogDensity({0.3, 1}), std::log(0.25), 1e-12);  // the prior
   for (const Point& point : {Point{0.03, 1}, Point{0.5, 3}, Point{0.97, 3}, Point{0.2, 0}}) {
     parzen.Append(point);
-    parzen.Include(parzen.size() - 1, true);
+    parzen.SetIncluded(parzen.size() - 1, true);
   }
   EXPECT_NEAR(Integral(4, [&](const Point& point) { return parzen.LogDensity(point); }), 1, 1e-3);
 }
@@ -121,14 +121,14 @@ double Reference(const std::vector<Point>& points, const Point& at) {
 }
 
 TEST(WideParzen, SumsManyKernelsAsTheFormulaSays) {
-  constexpr size_t kPoints = 960;  // its four highest binary digits are all of it
+  constexpr size_t kPoints = 960;  // has only four binary digits, so it is not rounded
   WideParzen parzen({kRange, kRange, kRange});
   RandomStream random(1, TrialNumber(0), "test");
   std::vector<Point> points;
   for (size_t i = 0; i < kPoints; ++i) {
     points.push_back({random.Uniform(), random.Uniform(), random.Uniform()});
     parzen.Append(points.back());
-    parzen.Include(i, true);
+    parzen.SetIncluded(i, true);
   }
   std::vector<Point> queries;
   for (int i = 0; i < 7; ++i) {
@@ -139,15 +139,15 @@ TEST(WideParzen, SumsManyKernelsAsTheFormulaSays) {
   }
 }
 
-// Kernels in a corner first and everywhere later, so that what the first look shows is not all.
-TEST(WideParzen, FindsThePointThatLooksBestBesideAllKernels) {
+// Early kernels are in a corner and later ones everywhere, so the first part is not enough.
+TEST(WideParzen, FindsTheLargestDifferenceOverAllKernels) {
   RandomStream random(1, TrialNumber(0), "test");
   for (const size_t count : {size_t{3}, size_t{300}, size_t{3000}}) {
     WideParzen parzen({kRange, kRange});
     for (size_t i = 0; i < count; ++i) {
       const double most = i < count / 2 ? 0.2 : 1;
       parzen.Append({random.Uniform(0, most), random.Uniform(0, most)});
-      parzen.Include(i, i % 7 != 0);
+      parzen.SetIncluded(i, i % 7 != 0);
     }
     for (int round = 0; round < 20; ++round) {
       std::vector<Point> points;
@@ -160,38 +160,39 @@ TEST(WideParzen, FindsThePointThatLooksBestBesideAllKernels) {
         const double above = gains[i] - parzen.LogDensity(points[i]);
         if (above > highest) expected = i, highest = above;
       }
-      ASSERT_EQ(parzen.MostAbove(points, gains).place, expected) << count << " " << round;
+      ASSERT_EQ(parzen.LargestDifference(points, gains).index, expected) << count << " " << round;
     }
   }
 }
 
-TEST(WideParzen, OfEqualPointsTheFirstIsTaken) {
+TEST(WideParzen, ChoosesTheFirstOfEqualPoints) {
   WideParzen parzen({kRange});
   parzen.Append({0.2});
-  parzen.Include(0, true);
-  EXPECT_EQ(parzen.MostAbove({{0.2}, {0.7}, {0.7}, {0.7}, {0.7}, {0.7}}, {0, 1, 1, 1, 1, 1}).place,
+  parzen.SetIncluded(0, true);
+  EXPECT_EQ(parzen.LargestDifference({{0.2}, {0.7}, {0.7}, {0.7}, {0.7}, {0.7}}, {0, 1, 1, 1, 1, 1})
+                .index,
             1u);
 }
 
-TEST(WideParzen, APointThatIsTakenOutLeavesNothing) {
+TEST(WideParzen, ARemovedKernelLeavesNoTrace) {
   WideParzen with({kRange}), without({kRange});
   for (WideParzen* parzen : {&with, &without}) {
     parzen->Append({0.2});
-    parzen->Include(0, true);
+    parzen->SetIncluded(0, true);
     parzen->Append({0.7});
   }
-  with.Include(1, true);
+  with.SetIncluded(1, true);
   EXPECT_GT(with.LogDensity({0.7}), without.LogDensity({0.7}));
-  with.Include(1, false);
+  with.SetIncluded(1, false);
   for (const double at : {0.7, 0.2}) EXPECT_EQ(with.LogDensity({at}), without.LogDensity({at}));
 }
 
 // Kernels 50 widths away in each of 200 dimensions: no sum of exponentials in single precision.
-TEST(WideParzen, FarFromEveryKernelThePriorIsLeft) {
+TEST(WideParzen, IsThePriorFarFromEveryKernel) {
   const std::vector<Axis> axes(200, kRange);
   WideParzen parzen(axes);
   parzen.Append(Point(200, 0));
-  parzen.Include(0, true);
+  parzen.SetIncluded(0, true);
   EXPECT_NEAR(parzen.LogDensity(Point(200, 1)), std::log(0.5), 1e-9);
   EXPECT_GT(parzen.LogDensity(Point(200, 0)), 100);
 }

@@ -88,7 +88,7 @@ TEST(Prior, ItsSlopeIsThatOfItsDensity) {
   }
 }
 
-TEST(Prior, NamesTheBestOfEachSweepAndIgnoresWhatAnEditHasLeftOutside) {
+TEST(Prior, NamesTheBestOfEachSweepAndIgnoresResultsOutsideTheRanges) {
   SweepSpec spec = SpecFor("tpe");
   Record record = RecordOf(spec, {Around(4, 4, SweepId(3)), Around(-1, -1, SweepId(4))});
   EXPECT_EQ(Prior(record).best().size(), 2u);
@@ -101,7 +101,7 @@ TEST(Prior, NamesTheBestOfEachSweepAndIgnoresWhatAnEditHasLeftOutside) {
     EXPECT_TRUE(record.cube().Place(best.config).has_value());
 }
 
-TEST(Prior, IsDrawnFromInsideTheSpaceWhateverExists) {
+TEST(Prior, IsDrawnFromInsideTheSpaceWithConditions) {
   const std::vector<Parameter> parameters{
       {"kind", CategoricalDomain{{std::string("a"), std::string("b")}}, {}},
       {"x", FloatDomain{.min = 0, .max = 1}, {{.parent = "kind", .any_of = {std::string("a")}}}},
@@ -121,7 +121,7 @@ TEST(Prior, IsDrawnFromInsideTheSpaceWhateverExists) {
 
 class WarmSearcher : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(WarmSearcher, BeginsNearWhatWasGood) {
+TEST_P(WarmSearcher, StartsNearGoodResults) {
   const auto distance = [&](const Searcher& searcher) {
     double sum = 0;
     for (uint32_t i = 0; i < 8; ++i) {
@@ -133,12 +133,12 @@ TEST_P(WarmSearcher, BeginsNearWhatWasGood) {
   const auto cold = Made(SpecFor(GetParam())).value();
   const auto warm = Made(SpecFor(GetParam())).value();
   warm->Observe(Created({Around(2, -1)}));
-  // Half of what breeds begins anywhere.
+  // Half of the start points of evolutionary searchers are points of the sequence.
   const bool breeds = GetParam() == "evolution" || GetParam() == "nsga2";
   EXPECT_LT(distance(*warm), (breeds ? 0.75 : 0.5) * distance(*cold));
 }
 
-// What it believed is only that: the best of this sweep is elsewhere.
+// The best point of this sweep is not where earlier sweeps were good.
 TEST_P(WarmSearcher, FindsTheBestWhereEarlierResultsWereMisleading) {
   const auto warm = Made(SpecFor(GetParam())).value();
   warm->Observe(Created({Around(-4, 4)}));
@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(All, WarmSearcher,
                                            "auto"),
                          [](const auto& tested) { return tested.param; });
 
-TEST(WarmSearchers, TriesTheBestOfEachSweepFirstAndSaysSo) {
+TEST(WarmSearchers, ProposesAndExplainsTheBestOfEachSweepFirst) {
   for (const char* name : {"tpe", "bohb", "gp", "evolution", "nsga2", "auto"}) {
     const auto warm = Made(SpecFor(name)).value();
     const WarmStart start = Around(2, -1);
@@ -162,7 +162,7 @@ TEST(WarmSearchers, TriesTheBestOfEachSweepFirstAndSaysSo) {
   }
 }
 
-TEST(WarmSearchers, ThoseThatLearnNothingOfItRefuse) {
+TEST(WarmSearchers, SearchersWithoutAWarmStartRefuseIt) {
   for (const char* name : {"random", "grid", "sobol"}) {
     const auto made = Made(SpecFor(name, {{"n", IntDomain{.min = 1, .max = 4}, {}}}));
     ASSERT_FALSE(made.ok()) << name;
@@ -171,7 +171,7 @@ TEST(WarmSearchers, ThoseThatLearnNothingOfItRefuse) {
   }
 }
 
-// Two bowls, deepest at x = -4 and x = 4: between these, at y = -1, lies the front.
+// Two bowls with minima at x = -4 and x = 4. The front lies between them, at y = -1.
 SweepSpec TwoBowls(const std::string& name) {
   SweepSpec spec = SpecFor(name);
   spec.objectives.push_back(Minimise("size"));
@@ -182,7 +182,7 @@ double DistanceFromFront(const Config& config) {
   return std::abs(Real(config, "y") + 1) + std::max(0.0, std::abs(Real(config, "x")) - 4);
 }
 
-// Results of a sweep of the two, from its front to ever farther from it.
+// Results of an earlier sweep with both objectives, at growing distances from the front.
 WarmStart AlongTheFront(int count = 40) {
   WarmStart start{.from = SweepId(3), .results = count};
   for (int i = 0; i < count; ++i) {
@@ -196,20 +196,20 @@ WarmStart AlongTheFront(int count = 40) {
 
 class WarmSearcherOfSeveral : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(WarmSearcherOfSeveral, BeginsNearTheFront) {
+TEST_P(WarmSearcherOfSeveral, StartsNearTheFront) {
   const auto warm = Made(TwoBowls(GetParam())).value();
   const auto cold = Made(TwoBowls(GetParam())).value();
   warm->Observe(Created({AlongTheFront()}));
   double of_warm = 0;
   double of_cold = 0;
-  for (uint32_t i = 0; i < 16; i += 2) {  // what breeds draws every second one
+  for (uint32_t i = 0; i < 16; i += 2) {  // evolutionary searchers draw every second start point
     of_warm += DistanceFromFront(Ask(*warm, i));
     of_cold += DistanceFromFront(Ask(*cold, i));
   }
   EXPECT_LT(of_warm, 0.4 * of_cold);
 }
 
-TEST_P(WarmSearcherOfSeveral, TriesTheFirstOfTheFrontAndSaysSo) {
+TEST_P(WarmSearcherOfSeveral, ProposesAndExplainsTheFirstOfTheFront) {
   const auto warm = Made(TwoBowls(GetParam())).value();
   const WarmStart start = AlongTheFront();
   warm->Observe(Created({start}));
@@ -223,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(All, WarmSearcherOfSeveral,
                          [](const auto& tested) { return tested.param; });
 
 // Proposal 0 repeats the best trial; then draws and points of the sequence alternate.
-TEST(Population, StartsNearGoodResultsAndAnywhereInTurns) {
+TEST(Population, AlternatesBetweenGoodResultsAndTheSequence) {
   const auto warm = Made(SpecFor("nsga2")).value();
   warm->Observe(Created({Around(4, 4)}));
   double near = 0;
@@ -261,8 +261,8 @@ TEST(Population, StartsTheSameAfterASnapshot) {
     warm->Observe(Created({Around(2, -1)}));
     ArchiveWriter bytes;
     warm->Save(bytes);
-    const std::string held = bytes.Take();
-    ArchiveReader archive(held);
+    const std::string saved = bytes.Take();
+    ArchiveReader archive(saved);
     const auto again = Made(spec).value();
     again->Load(archive);
     for (uint32_t i = 0; i < 4; ++i)

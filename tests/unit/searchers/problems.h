@@ -14,7 +14,7 @@
 
 namespace attune::searchers {
 
-// A sweep of one loss with an entry of the table and its options as they are by default.
+// A sweep with one loss and this searcher, which has its default options.
 inline SweepSpec SpecOf(const Entry<Searcher>& entry, std::vector<Parameter> parameters,
                         uint64_t seed = 1) {
   SweepSpec spec{.objectives = {Minimise("loss")},
@@ -39,13 +39,13 @@ inline std::vector<Parameter> Plane() {
   return {{"x", FloatDomain{.min = -5, .max = 5}}, {"y", FloatDomain{.min = -5, .max = 5}}};
 }
 
-// Of a plane: 0 at (2, -1).
+// A loss over a plane: 0 at (2, -1).
 inline double Bowl(const Config& config) {
   return std::pow(Real(config, "x") - 2, 2) + std::pow(Real(config, "y") + 1, 2);
 }
 
-// The smallest loss of `trials` trials, fewer where the searcher is done before; those whose loss
-// is NaN fail. With so many workers: who asked first tells first, and the next one asks.
+// Runs up to `trials` trials and returns the smallest loss. A trial with a loss of NaN fails.
+// Workers report in the order in which they asked.
 template <class LossOf>
 double BestOf(Searcher& searcher, uint32_t trials, LossOf loss, uint32_t workers = 1) {
   History history(searcher);

@@ -29,7 +29,7 @@ struct Results {
   }
 };
 
-// So many points drawn at random, the best one first.
+// Random points with their values, the best first.
 template <class Loss>
 Results Drawn(const std::vector<Axis>& axes, size_t count, Loss loss, uint64_t seed = 1) {
   RandomStream random(seed, TrialNumber(0), "test");
@@ -79,7 +79,7 @@ TEST(QuadraticFit, FindsTheMinimumOfANarrowValleyAcrossTheCoordinates) {
   EXPECT_NEAR(least[2], 0.2, 1e-2);
 }
 
-TEST(QuadraticFit, AMinimumOutsideIsDrawnAtTheEdgeAndADownwardParabolaToo) {
+TEST(QuadraticFit, DrawsTheEdgeForAMinimumOutsideOrADownwardParabola) {
   const auto fit = Drawn({kNumber, kNumber}, 12, [](const Point& at, RandomStream&) {
                      return Square(at[0] - 1.5) - Square(at[1] - 0.4);
                    }).Fit();
@@ -90,7 +90,7 @@ TEST(QuadraticFit, AMinimumOutsideIsDrawnAtTheEdgeAndADownwardParabolaToo) {
   EXPECT_EQ(least[1], 1);  // 0.6 from 0.4, where 0 is 0.4 from it
 }
 
-TEST(QuadraticFit, TheBestValueOfAListIsDrawn) {
+TEST(QuadraticFit, DrawsTheBestValueOfAList) {
   const auto fit = Drawn({kListOfThree, kNumber}, 18, [](const Point& at, RandomStream&) {
                      return (at[0] == 1 ? 0 : 1 + at[0]) + Square(at[1] - 0.5);
                    }).Fit();
@@ -99,7 +99,7 @@ TEST(QuadraticFit, TheBestValueOfAListIsDrawn) {
   EXPECT_EQ(fit->Draw(random, {2, 0.5})[0], 1);
 }
 
-TEST(QuadraticFit, DrawsSpreadAsFarAsTheResultsLeaveItOpen) {
+TEST(QuadraticFit, DrawsSpreadWithTheUncertainty) {
   const auto spread = [](double noise) {
     const auto fit = Drawn({kNumber}, 9, [&](const Point& at, RandomStream& random) {
                        return Square(at[0] - 0.5) + noise * StandardNormal(random);
@@ -117,19 +117,19 @@ TEST(QuadraticFit, DrawsSpreadAsFarAsTheResultsLeaveItOpen) {
   EXPECT_GT(spread(0.01), 5 * spread(0.001));
 }
 
-TEST(QuadraticFit, ALikelierNewBestHasTheLargerChance) {
+TEST(QuadraticFit, AMoreLikelyImprovementHasALargerChance) {
   const auto fit =
       Drawn({kNumber, kNumber}, 15, [](const Point& at, RandomStream& random) {
         return Square(at[0] - 0.3) + Square(at[1] - 0.8) + 0.01 * StandardNormal(random);
       }).Fit();
   ASSERT_TRUE(fit);
-  const double at_best = fit->LogBetter({0.3, 0.8});
-  EXPECT_GT(at_best, fit->LogBetter({0.5, 0.8}));
+  const double at_best = fit->LogImprovementChance({0.3, 0.8});
+  EXPECT_GT(at_best, fit->LogImprovementChance({0.5, 0.8}));
   EXPECT_LE(at_best, 0);
-  EXPECT_TRUE(std::isfinite(fit->LogBetter({1, 0})));
+  EXPECT_TRUE(std::isfinite(fit->LogImprovementChance({1, 0})));
 }
 
-TEST(QuadraticFit, LuckPredictsNothing) {
+TEST(QuadraticFit, NoiseIsNotExplained) {
   int fits = 0;
   double explained = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
@@ -145,8 +145,8 @@ TEST(QuadraticFit, LuckPredictsNothing) {
   EXPECT_LT(explained, 0.1 * 40);
 }
 
-// A function with as many terms as there are results goes through all of them.
-TEST(QuadraticFit, NeitherDoesLuckWithAsManyTermsAsResults) {
+// A function with as many terms as results passes through all of them.
+TEST(QuadraticFit, NoiseIsNotExplainedWithAsManyTermsAsResults) {
   for (const auto& [numbers, results] : {std::pair{2, 6}, {3, 7}, {3, 10}, {5, 11}, {8, 17}}) {
     double explained = 0;
     for (uint64_t seed = 1; seed <= 40; ++seed) {
@@ -162,7 +162,7 @@ TEST(QuadraticFit, NeitherDoesLuckWithAsManyTermsAsResults) {
   }
 }
 
-TEST(QuadraticFit, ANarrowClusterFarFromTheMiddleIsSeenAsWell) {
+TEST(QuadraticFit, FitsANarrowClusterFarFromTheMiddle) {
   Results results = Drawn({kNumber, kNumber}, 15, [](const Point& at, RandomStream&) {
     return Square(at[0] - 0.4) + Square(at[1] - 0.7) + at[0] * at[1];
   });
@@ -178,7 +178,7 @@ TEST(QuadraticFit, ANarrowClusterFarFromTheMiddleIsSeenAsWell) {
   EXPECT_NEAR(least[0], shrunk(0.4 - y / 2, 0.5), 1e-6);
 }
 
-TEST(QuadraticFit, DrawsStayWhereTheResultsAreAllAlike) {
+TEST(QuadraticFit, DrawsKeepCoordinatesWithoutVariation) {
   Results results = Drawn({kNumber, kListOfThree, kNumber, kListOfThree}, 20,
                           [](const Point& at, RandomStream&) { return Square(at[0] - 0.3); });
   for (Point& point : results.points) {
@@ -197,7 +197,7 @@ TEST(QuadraticFit, DrawsStayWhereTheResultsAreAllAlike) {
   }
 }
 
-TEST(QuadraticFit, OfWhatNoResultHasTheChanceIsOpen) {
+TEST(QuadraticFit, AListedValueWithoutResultsIsUncertain) {
   const auto loss = [](const Point& at, RandomStream&) {
     return std::min(at[1], 1.0) + Square(at[0] - 0.3);
   };
@@ -205,11 +205,11 @@ TEST(QuadraticFit, OfWhatNoResultHasTheChanceIsOpen) {
   for (Point& point : results.points) point[1] = std::min(point[1], 1.0);
   const auto fit = results.Fit();
   ASSERT_TRUE(fit);
-  EXPECT_GT(fit->LogBetter({0.9, 2}), std::log(0.1));
-  EXPECT_LT(fit->LogBetter({0.9, 1}), std::log(0.1));
+  EXPECT_GT(fit->LogImprovementChance({0.9, 2}), std::log(0.1));
+  EXPECT_LT(fit->LogImprovementChance({0.9, 1}), std::log(0.1));
 }
 
-TEST(QuadraticFit, BehindABorderWhereAllFailTheChanceIsLess) {
+TEST(QuadraticFit, FailuresLowerTheChanceBehindABorder) {
   Results results =
       Drawn({kNumber, kNumber}, 12, [](const Point& at, RandomStream&) { return -at[0] - at[1]; });
   for (Point& point : results.points) point[0] /= 2;
@@ -221,13 +221,13 @@ TEST(QuadraticFit, BehindABorderWhereAllFailTheChanceIsLess) {
     return sum;
   };
   EXPECT_GT(mean_of_draws(results), 0.9);
-  for (size_t i = 0; i < QuadraticFit::WantedFailed(results.axes); ++i) {
+  for (size_t i = 0; i < QuadraticFit::FailedMax(results.axes); ++i) {
     results.failed.push_back({0.6 + 0.4 * random.Uniform(), random.Uniform()});
   }
   EXPECT_LT(mean_of_draws(results), 0.6);
 }
 
-TEST(QuadraticFit, ThereIsNoneOfFewOrEqualOrBoundlessResults) {
+TEST(QuadraticFit, NeedsEnoughDifferentFiniteResults) {
   const auto sum = [](const Point& at, RandomStream&) { return at[0] + at[1]; };
   EXPECT_FALSE(Drawn({kNumber, kNumber}, 5, sum).Fit());
   EXPECT_TRUE(Drawn({kNumber, kNumber}, 6, sum).Fit());
@@ -238,21 +238,21 @@ TEST(QuadraticFit, ThereIsNoneOfFewOrEqualOrBoundlessResults) {
   EXPECT_FALSE(boundless.Fit());
 }
 
-TEST(QuadraticFit, OnePointManyTimesAndALastBitBetweenValuesAreFine) {
+TEST(QuadraticFit, AcceptsARepeatedPointAndNearlyEqualValues) {
   Results results{.axes = {kNumber, kListOfThree}, .points = {}, .values = {}};
   for (int i = 0; i < 12; ++i) {
     results.points.push_back({0.25, 1});
     results.values.push_back(i < 6 ? 1 : std::nextafter(1, 2));
   }
   const auto fit = results.Fit();
-  EXPECT_TRUE(!fit || std::isfinite(fit->LogBetter({0.25, 1})));
+  EXPECT_TRUE(!fit || std::isfinite(fit->LogImprovementChance({0.25, 1})));
 }
 
-TEST(QuadraticFit, SixtyFourTermsAreTheMost) {
-  EXPECT_EQ(QuadraticFit::Wanted(std::vector<Axis>(32, kNumber)), 3 * 65u);
-  EXPECT_EQ(QuadraticFit::Wanted(std::vector<Axis>(33, kNumber)), 0u);
-  EXPECT_EQ(QuadraticFit::Wanted(std::vector<Axis>(9, kNumber)), 3 * (18 + 36 + 1u));
-  EXPECT_EQ(QuadraticFit::Wanted({kListOfThree, kNumber}), 3 * 6u);
+TEST(QuadraticFit, LimitsTheNumberOfTerms) {
+  EXPECT_EQ(QuadraticFit::ResultsMax(std::vector<Axis>(32, kNumber)), 3 * 65u);
+  EXPECT_EQ(QuadraticFit::ResultsMax(std::vector<Axis>(33, kNumber)), 0u);
+  EXPECT_EQ(QuadraticFit::ResultsMax(std::vector<Axis>(9, kNumber)), 3 * (18 + 36 + 1u));
+  EXPECT_EQ(QuadraticFit::ResultsMax({kListOfThree, kNumber}), 3 * 6u);
 }
 
 }  // namespace

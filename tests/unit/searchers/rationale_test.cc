@@ -38,8 +38,8 @@ Config Sgd(double lr, int64_t width, double momentum) {
   return {{"lr", lr}, {"width", width}, {"optimizer", Text("sgd")}, {"momentum", momentum}};
 }
 
-// A searcher of the table, and the sweep that it hears of.
-struct Told {
+// A searcher and the sweep that it observes.
+struct ObservedSearcher {
   std::unique_ptr<Searcher> searcher;
   std::unique_ptr<History<Searcher>> history;
 
@@ -48,43 +48,44 @@ struct Told {
   }
 };
 
-Told Make(SweepSpec spec) {
+ObservedSearcher Make(SweepSpec spec) {
   Algorithms algorithms;
   RegisterSearchers(algorithms);
   algorithms.Complete(spec);
-  Told told{.searcher = algorithms.MakeSearcher(spec).value()};
-  told.history = std::make_unique<History<Searcher>>(*told.searcher);
-  return told;
+  ObservedSearcher observed{.searcher = algorithms.MakeSearcher(spec).value()};
+  observed.history = std::make_unique<History<Searcher>>(*observed.searcher);
+  return observed;
 }
 
 TEST(Rationale, NamesTheLargestChangesFirstAndCountsTheRest) {
   Record record(SpecOf(Four()));
   History history(record);
   history.Create(Sgd(0.01, 50, 0.5));
-  EXPECT_EQ(Changes(record, 0, Sgd(0.01, 50, 0.5)), "");
-  EXPECT_EQ(Changes(record, 0, Sgd(0.01, 60, 0.5)), "width from 50 to 60");
-  EXPECT_EQ(Changes(record, 0, Sgd(0.1, 60, 0.9)),
+  EXPECT_EQ(DescribeChanges(record, 0, Sgd(0.01, 50, 0.5)), "");
+  EXPECT_EQ(DescribeChanges(record, 0, Sgd(0.01, 60, 0.5)), "width from 50 to 60");
+  EXPECT_EQ(DescribeChanges(record, 0, Sgd(0.1, 60, 0.9)),
             "momentum from 0.5 to 0.9, lr from 0.01 to 0.1 and 1 more");
 }
 
-TEST(Rationale, SaysWhatIsNewAndWhatIsGone) {
+TEST(Rationale, NamesNewAndAbsentParameters) {
   Record record(SpecOf(Four()));
   History history(record);
   const Config adam{{"lr", 0.01}, {"width", int64_t{50}}, {"optimizer", Text("adam")}};
   history.Create(Sgd(0.01, 50, 0.5));
   history.Create(adam);
-  EXPECT_EQ(Changes(record, 0, adam), "optimizer from sgd to adam, without momentum");
-  EXPECT_EQ(Changes(record, 1, Sgd(0.01, 50, 0.25)),
+  EXPECT_EQ(DescribeChanges(record, 0, adam), "optimizer from sgd to adam, without momentum");
+  EXPECT_EQ(DescribeChanges(record, 1, Sgd(0.01, 50, 0.25)),
             "optimizer from adam to sgd, momentum 0.25 is new");
 }
 
-TEST(Rationale, ASmallChangeIsToldWithTheDigitsThatItTakes) {
+TEST(Rationale, ShowsEnoughDigitsForASmallChange) {
   Record record(SpecOf(Four()));
   History history(record);
   history.Create(Sgd(0.01, 50, 0.5));
-  EXPECT_EQ(Changes(record, 0, Sgd(0.01, 50, 0.500001)), "momentum from 0.5 to 0.500001");
+  EXPECT_EQ(DescribeChanges(record, 0, Sgd(0.01, 50, 0.500001)), "momentum from 0.5 to 0.500001");
   history.Create(Sgd(0.01, 50, 0.51234567));
-  EXPECT_EQ(Changes(record, 1, Sgd(0.01, 50, 0.51239999)), "momentum from 0.5123 to 0.5124");
+  EXPECT_EQ(DescribeChanges(record, 1, Sgd(0.01, 50, 0.51239999)),
+            "momentum from 0.5123 to 0.5124");
 }
 
 TEST(Rationale, LongNamesAndValuesAreCutBetweenCharacters) {
@@ -93,7 +94,7 @@ TEST(Rationale, LongNamesAndValuesAreCutBetweenCharacters) {
       SpecOf({{"a_name_of_more_than_24_bytes", CategoricalDomain{{umlauts, Text("b")}}}}));
   History history(record);
   history.Create({{"a_name_of_more_than_24_bytes", Text("b")}});
-  EXPECT_EQ(Changes(record, 0, {{"a_name_of_more_than_24_bytes", umlauts}}),
+  EXPECT_EQ(DescribeChanges(record, 0, {{"a_name_of_more_than_24_bytes", umlauts}}),
             "a_name_of_more_than_24_b… from b to ääääääääääää…");
 }
 
@@ -109,7 +110,7 @@ TEST(Rationale, TheNearestTrialIsNearOnTheScalesOfTheSpace) {
 }
 
 TEST(Rationale, OfTpeNamesANearGoodTrialAndWhatMoved) {
-  const Told tpe = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "tpe"));
+  const ObservedSearcher tpe = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "tpe"));
   EXPECT_EQ(tpe.Next(0).text, "point 1 of a Sobol sequence, until 6 results are known");
   for (int i = 0; i < 20; ++i) {
     const double x = i / 20.0;
@@ -128,7 +129,8 @@ TEST(Rationale, OfTpeNamesANearGoodTrialAndWhatMoved) {
 }
 
 TEST(Rationale, OfEvolutionNamesTheParentAndTheMutation) {
-  const Told evolution = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "evolution"));
+  const ObservedSearcher evolution =
+      Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "evolution"));
   EXPECT_EQ(evolution.Next(0).rule, "sobol");
   for (int i = 0; i < 20; ++i) evolution.history->Done({{"x", i / 20.0}}, i);
   const Rationale rationale = evolution.Next(20);
@@ -139,9 +141,9 @@ TEST(Rationale, OfEvolutionNamesTheParentAndTheMutation) {
 }
 
 TEST(Rationale, OfNsga2NamesTheParents) {
-  const Told nsga2 = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "nsga2"));
+  const ObservedSearcher nsga2 = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "nsga2"));
   for (int i = 0; i < 40; ++i) nsga2.history->Done({{"x", i / 40.0}}, i);
-  size_t of_two = 0;
+  size_t with_two_parents = 0;
   for (uint32_t i = 40; i < 60; ++i) {
     const Rationale rationale = nsga2.Next(i);
     EXPECT_EQ(rationale.rule, "crossover");
@@ -149,37 +151,39 @@ TEST(Rationale, OfNsga2NamesTheParents) {
     const std::string mother = "child of trial " + std::to_string(rationale.from.at(0).value);
     EXPECT_THAT(rationale.text, HasSubstr(mother));
     if (rationale.from.size() == 1) continue;
-    ++of_two;
+    ++with_two_parents;
     EXPECT_THAT(rationale.text,
                 HasSubstr(mother + " and trial " + std::to_string(rationale.from[1].value)));
   }
-  EXPECT_GT(of_two, 0u);
-  EXPECT_LT(of_two, 20u);  // half of the coordinates are not crossed, and named is who gave one
+  EXPECT_GT(with_two_parents, 0u);
+  EXPECT_LT(
+      with_two_parents,
+      20u);  // half of the coordinates are not crossed, and only parents that gave one are named
 }
 
 TEST(Rationale, OfCmaesCountsGenerations) {
-  const Told cmaes = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "cmaes"));
+  const ObservedSearcher cmaes = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "cmaes"));
   EXPECT_EQ(cmaes.Next(0).text, "draw of generation 1, of 4: step size 0.15");
   for (int i = 0; i < 4; ++i) cmaes.history->Done({{"x", 0.5 + i / 20.0}}, i);
   EXPECT_THAT(cmaes.Next(4).text, HasSubstr("draw of generation 2, of 4: step size 0."));
 }
 
 TEST(Rationale, OfGridCountsConfigurations) {
-  const Told grid = Make(
+  const ObservedSearcher grid = Make(
       SpecOf({{"a", IntDomain{.min = 1, .max = 3}}, {"b", IntDomain{.min = 1, .max = 4}}}, "grid"));
   EXPECT_EQ(grid.Next(0).text, "configuration 1 of 12");
   grid.history->Create({{"a", int64_t{1}}, {"b", int64_t{1}}}, "grid");
   EXPECT_EQ(grid.Next(1).text, "configuration 2 of 12");
 }
 
-TEST(Rationale, OfSobolAndRandomSayWhatTheyAre) {
+TEST(Rationale, OfSobolAndRandomNamesTheirSource) {
   EXPECT_EQ(Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "random")).Next(3).text,
             "drawn at random");
   EXPECT_EQ(Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "sobol")).Next(16).text,
             "point 17 of a Sobol sequence");
 }
 
-TEST(Rationale, WhereAModelFindsNothingNewItSaysWhatWasTakenInstead) {
+TEST(Rationale, ExplainsAProposalThatIsNotFromTheModel) {
   Record record(SpecOf({{"a", IntDomain{.min = 1, .max = 3}}}));
   History history(record);
   history.Create({{"a", int64_t{1}}});
@@ -190,11 +194,11 @@ TEST(Rationale, WhereAModelFindsNothingNewItSaysWhatWasTakenInstead) {
     const auto explain = [](int attempt, const Config&) {
       return Rationale{.rule = "model", .text = "attempt " + std::to_string(attempt)};
     };
-    return std::get<Proposed>(Untried(record, propose, explain)).rationale;
+    return std::get<Proposed>(ProposeUntried(record, propose, explain)).rationale;
   };
   EXPECT_EQ(said(5).text, "attempt 5");
   EXPECT_EQ(said(kModelAttempts).rule, "random");
-  EXPECT_EQ(said(1'000).text, "the first configuration that nobody has tried");
+  EXPECT_EQ(said(1'000).rule, "remaining");
 }
 
 }  // namespace

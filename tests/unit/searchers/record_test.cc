@@ -30,7 +30,7 @@ std::vector<uint32_t> Ranking(const Record& record) {
   return trials;
 }
 
-TEST(Record, CompletedOnesByValueThenThoseThatCameFarThenTheFailedOnes) {
+TEST(Record, RanksCompletedTrialsThenUnfinishedThenFailedOnes) {
   Record record(Spec());
   History history(record);
   const uint32_t running = history.Create(X(0));
@@ -50,7 +50,7 @@ TEST(Record, CompletedOnesByValueThenThoseThatCameFarThenTheFailedOnes) {
   EXPECT_THAT(Ranking(record), ElementsAre(better, worse, longer, short_one, failed, nan, running));
 }
 
-TEST(Record, ATrialIsWorthItsBestReport) {
+TEST(Record, RanksATrialByItsBestReport) {
   Record record(Spec());
   History history(record);
   const uint32_t trial = history.Create(X(0));
@@ -60,7 +60,7 @@ TEST(Record, ATrialIsWorthItsBestReport) {
   EXPECT_EQ(record.trial(trial).standing, Standing::kComplete);
 }
 
-TEST(Record, SmallIsGoodWhateverTheMode) {
+TEST(Record, StoresSmallValuesAsGoodInBothModes) {
   SweepSpec spec = Spec();
   spec.objectives = {Maximise("loss")};
   Record record(spec);
@@ -70,7 +70,7 @@ TEST(Record, SmallIsGoodWhateverTheMode) {
   EXPECT_THAT(Ranking(record), ElementsAre(1, 0));
 }
 
-TEST(Record, WithSeveralMetricsTheNewestReportThatNoneDominatesCounts) {
+TEST(Record, KeepsTheNewestUndominatedReport) {
   SweepSpec spec = Spec();
   spec.objectives = {Minimise("loss"), Maximise("speed")};
   Record record(spec);
@@ -83,7 +83,7 @@ TEST(Record, WithSeveralMetricsTheNewestReportThatNoneDominatesCounts) {
   EXPECT_EQ(record.Result(trial, 1), -4);
 }
 
-TEST(Record, OfThoseThatMeetNoConstraintTheNearestIsBest) {
+TEST(Record, RanksInfeasibleTrialsByViolation) {
   SweepSpec spec = Spec();
   spec.constraints = {{.metric = "ms", .max = 20}, {.metric = "mb", .min = 1, .max = 5}};
   Record record(spec);
@@ -101,7 +101,7 @@ TEST(Record, OfThoseThatMeetNoConstraintTheNearestIsBest) {
   EXPECT_EQ(record.trial(far).violation, 12);
 }
 
-TEST(Record, WhoLacksAMetricHasFailedWhateverTheConstraints) {
+TEST(Record, ATrialWithoutAMetricHasFailed) {
   SweepSpec spec = Spec();
   spec.objectives.push_back(Minimise("size"));
   spec.constraints = {{.metric = "ms", .max = 20}};
@@ -113,7 +113,7 @@ TEST(Record, WhoLacksAMetricHasFailedWhateverTheConstraints) {
   EXPECT_EQ(record.trial(trial).standing, Standing::kFailed);
 }
 
-TEST(Record, WhoIsEndedByOthersBeforeItReportsTeachesNothing) {
+TEST(Record, ATrialStoppedBeforeItsFirstReportHasNoStanding) {
   Record record(Spec());
   History history(record);
   const uint32_t trial = history.Create(X(0));
@@ -123,7 +123,7 @@ TEST(Record, WhoIsEndedByOthersBeforeItReportsTeachesNothing) {
   EXPECT_EQ(record.trial(trial).standing, Standing::kRunning);
 }
 
-TEST(Record, ASweepThatPausesLeavesItsTrialsRunning) {
+TEST(Record, APausedSweepLeavesTrialsRunning) {
   Record record(Spec());
   History history(record);
   const uint32_t trial = history.Create(X(0));
@@ -132,7 +132,7 @@ TEST(Record, ASweepThatPausesLeavesItsTrialsRunning) {
   EXPECT_EQ(record.trial(trial).standing, Standing::kRunning);
 }
 
-TEST(Record, WhoGoesOnAsAnotherConfigurationBeginsAnew) {
+TEST(Record, AnotherConfigurationRestartsATrial) {
   Record record(Spec());
   History history(record);
   const uint32_t trial = history.Create(X(0));
@@ -144,7 +144,7 @@ TEST(Record, WhoGoesOnAsAnotherConfigurationBeginsAnew) {
   EXPECT_DOUBLE_EQ(record.At(trial, 0), 0.95);
 }
 
-TEST(Record, AnEditedSpaceKeepsWhatLiesInside) {
+TEST(Record, AnEditKeepsTrialsInsideTheRanges) {
   Record record(Spec());
   History history(record);
   history.Done(X(2), 1);
@@ -158,7 +158,7 @@ TEST(Record, AnEditedSpaceKeepsWhatLiesInside) {
   EXPECT_TRUE(record.Tried({0.5}));
 }
 
-TEST(Record, WhatANarrowRangeHasLeftOutsideComesBackWithAWiderOne) {
+TEST(Record, AWiderRangeRestoresExcludedTrials) {
   const auto choices = [](std::vector<Value> values) {
     return SearchSpace({{"x", CategoricalDomain{std::move(values)}}});
   };
@@ -179,7 +179,7 @@ TEST(Record, WhatANarrowRangeHasLeftOutsideComesBackWithAWiderOne) {
   EXPECT_TRUE(record.Tried({0}));
 }
 
-TEST(Record, WhatLiesOnANewBoundLiesInside) {
+TEST(Record, ATrialOnANewBoundIsInside) {
   for (const Scale scale : {Scale::kLinear, Scale::kLog}) {
     for (const double bound : {0.003, 0.01, 0.02, 0.3, 0.7}) {
       SweepSpec spec{.objectives = {Minimise("loss")},
@@ -198,7 +198,7 @@ TEST(Record, WhatLiesOnANewBoundLiesInside) {
 }
 
 // Its value lies just beyond the condition's bound, whatever the range.
-TEST(Record, WhatExistedStillDoesAfterAnEdit) {
+TEST(Record, AnEditKeepsConditions) {
   const auto space = [](double max) {
     return SearchSpace(
         {{"lr", FloatDomain{0.001, max}},
@@ -217,7 +217,7 @@ TEST(Record, WhatExistedStillDoesAfterAnEdit) {
   }
 }
 
-TEST(Record, KnowsWhatWasTriedInAFiniteSpace) {
+TEST(Record, KnowsTriedPointsInAFiniteSpace) {
   Record record(Spec());
   History history(record);
   history.Create(X(3));
@@ -225,7 +225,7 @@ TEST(Record, KnowsWhatWasTriedInAFiniteSpace) {
   EXPECT_FALSE(record.Tried({0.45}));
 }
 
-TEST(Record, ComesBackFromItsBytes) {
+TEST(Record, IsRestoredFromItsBytes) {
   Record record(Spec());
   History history(record);
   history.Done(X(3), 1);
@@ -248,7 +248,7 @@ TEST(Record, ComesBackFromItsBytes) {
   EXPECT_FALSE(cut.ok());
 }
 
-// Beyond the coordinates: what a trial costs, and the hash where the space is finite.
+// The memory per trial, without the coordinates and the hash.
 TEST(Record, ATrialIsSmall) { EXPECT_LE(sizeof(Trial), 32u); }
 
 }  // namespace

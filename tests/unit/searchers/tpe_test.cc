@@ -44,7 +44,7 @@ TEST(Tpe, FindsBetterThanRandomSearchDoes) {
   EXPECT_GE(wins, 18);
 }
 
-// Golden: another sequence of proposals means that sweeps in progress go on otherwise.
+// Golden: other values mean that running sweeps would get other proposals.
 TEST(Tpe, TheBitsOfAProposalAreGolden) {
   Tpe tpe(Plane(7));
   BestOf(tpe, 40, Loss);
@@ -53,7 +53,7 @@ TEST(Tpe, TheBitsOfAProposalAreGolden) {
             "2.4854173014820704 2.4596354975798067e-05");
 }
 
-TEST(Tpe, TheBitsOfAProposalBesideManyWorkersAreGolden) {
+TEST(Tpe, TheBitsOfAProposalWithManyWorkersAreGolden) {
   Tpe tpe(Plane(7));
   BestOf(tpe, 40, Loss, 20);
   for (uint32_t i = 40; i < 60; ++i) {
@@ -65,8 +65,8 @@ TEST(Tpe, TheBitsOfAProposalBesideManyWorkersAreGolden) {
             "1.9999994133197312 9.999997477497144e-05");
 }
 
-// Densities alone come to some hundredth of its width.
-TEST(Tpe, TheBottomOfABowlIsFoundToManyDigits) {
+// Without the fit, the error would be about a hundredth of the width.
+TEST(Tpe, FindsTheMinimumOfABowlToManyDigits) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Tpe tpe(Plane(seed));
     EXPECT_LT(BestOf(tpe, 40, Loss), 1e-6) << seed;
@@ -75,8 +75,8 @@ TEST(Tpe, TheBottomOfABowlIsFoundToManyDigits) {
   }
 }
 
-// A quadratic function of the best results knows nothing of values that none of them has.
-TEST(Tpe, ListsAreSearchedBesideNumbersThatAreSoonFound) {
+// The fit knows nothing about listed values that no good result has.
+TEST(Tpe, SearchesListsAfterNumbersAreFound) {
   std::vector<Parameter> parameters{{"x", FloatDomain{.min = 0, .max = 1}}};
   for (int i = 0; i < 6; ++i) {
     parameters.push_back({"list" + std::to_string(i),
@@ -98,8 +98,8 @@ TEST(Tpe, ListsAreSearchedBesideNumbersThatAreSoonFound) {
   EXPECT_GE(found, 18);
 }
 
-// Beyond the border the function goes on falling.
-TEST(Tpe, BesideABorderBehindWhichAllFailMostTrialsDoNot) {
+// The function continues to fall where trials fail.
+TEST(Tpe, MostTrialsStayOutOfARegionWhereAllFail) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     Tpe tpe(SpecOf(searchers::Plane(), seed));
     int trials = 0;
@@ -113,8 +113,8 @@ TEST(Tpe, BesideABorderBehindWhichAllFailMostTrialsDoNot) {
   }
 }
 
-// However bad the first result after that, it was good for long.
-TEST(Tpe, ABeginningAtWhichAllFailedIsOvercome) {
+// After many failures, the first result is good, however bad its value is.
+TEST(Tpe, RecoversFromAStartWhereAllTrialsFail) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Tpe tpe(Plane(seed));
     uint32_t trials = 0;
@@ -125,7 +125,7 @@ TEST(Tpe, ABeginningAtWhichAllFailedIsOvercome) {
   }
 }
 
-TEST(Tpe, ProposalsWhileOthersRunDiffer) {
+TEST(Tpe, ParallelProposalsDiffer) {
   Tpe tpe(Plane());
   BestOf(tpe, 30, Loss);
   std::set<std::pair<double, double>> places;  // ends of ranges come more than once
@@ -138,7 +138,7 @@ TEST(Tpe, ProposalsWhileOthersRunDiffer) {
   EXPECT_EQ(places.size(), 32u);
 }
 
-// How far proposals lie from each other after the same results, while so many others run.
+// The distance between proposals after the same results, while this number of trials runs.
 double Spread(uint32_t running) {
   Tpe tpe(Plane());
   BestOf(tpe, 30, Loss);
@@ -157,12 +157,10 @@ double Spread(uint32_t running) {
   return std::sqrt(squares / kProposals - std::pow(sum / kProposals, 2));
 }
 
-TEST(Tpe, TheMoreTrialsRunTheNearerProposalsKeepToTheMiddleOfTheGoodOnes) {
-  EXPECT_LT(Spread(31), Spread(2) / 2);
-}
+TEST(Tpe, ManyRunningTrialsKeepProposalsNearTheMiddle) { EXPECT_LT(Spread(31), Spread(2) / 2); }
 
-// Few rounds of many: whoever only spread out would come no nearer.
-TEST(Tpe, WithManyWorkersItComesNearerThanRandomSearchDoes) {
+// There are few rounds of many trials, so spreading out would not be enough.
+TEST(Tpe, IsBetterThanRandomSearchWithManyWorkers) {
   constexpr uint32_t kWorkers = 20;
   double total = 0;
   double by_chance = 0;
@@ -189,7 +187,7 @@ TEST(Tpe, WithManyWorkersItComesNearerThanRandomSearchDoes) {
   EXPECT_LT(total, by_chance - 20 * std::log(10));  // a tenth in the geometric mean
 }
 
-TEST(Tpe, ASpaceOfOneConfigurationIsOneTrial) {
+TEST(Tpe, ASpaceWithOneConfigurationGivesOneTrial) {
   Tpe tpe(SpecOf({{"a", ConstantDomain{true}}}));
   History history(tpe);
   history.Done(std::get<Proposed>(tpe.Suggest(ProposalNumber(0))).config, 1);
@@ -216,8 +214,9 @@ TEST(Tpe, LearnsEachBranchOfAConditionalSpace) {
   EXPECT_GE(near, 10);  // by chance 3
 }
 
-// A place in the right branch is worse than the best of the wrong one until it is near the optimum.
-TEST(Tpe, AWrongBranchIsLeftOnceNothingNewIsFoundThere) {
+// A point in the right branch is worse than the best of the wrong branch unless it is near the
+// optimum.
+TEST(Tpe, LeavesAWrongBranchWhenItFindsNothingNew) {
   std::vector<Parameter> parameters{{"kind", CategoricalDomain{{Text("right"), Text("wrong")}}}};
   for (const char* kind : {"right", "wrong"}) {
     for (const char* axis : {"u", "v"}) {
@@ -251,8 +250,8 @@ TEST(Tpe, AWrongBranchIsLeftOnceNothingNewIsFoundThere) {
   }
 }
 
-// Of a loss that falls towards a corner.
-TEST(Tpe, ACornerIsTriedOnce) {
+// The loss falls towards a corner.
+TEST(Tpe, TriesACornerOnce) {
   Tpe tpe(Plane());
   History history(tpe);
   std::set<std::pair<double, double>> tried;
@@ -265,7 +264,7 @@ TEST(Tpe, ACornerIsTriedOnce) {
   }
 }
 
-TEST(Tpe, FailedTrialsAreAvoided) {
+TEST(Tpe, AvoidsFailedTrials) {
   Tpe tpe(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}));
   History history(tpe);
   int failures = 0;
@@ -273,7 +272,7 @@ TEST(Tpe, FailedTrialsAreAvoided) {
     const Config config = std::get<Proposed>(tpe.Suggest(ProposalNumber(i))).config;
     const uint32_t trial = history.Create(config);
     const double x = Real(config, "x");
-    if (x > 0.5) {  // nothing else tells one from another
+    if (x > 0.5) {  // only the failures differ
       history.Report(trial, {{"loss", std::nan("")}});
       history.End(trial, i % 2 == 0 ? TrialState::kFailed : TrialState::kCompleted);
       if (i >= 20) ++failures;
@@ -285,7 +284,7 @@ TEST(Tpe, FailedTrialsAreAvoided) {
   EXPECT_LE(failures, 20);  // of 60; random search has 30
 }
 
-TEST(Tpe, WhereAllFailItStillProposes) {
+TEST(Tpe, ProposesEvenIfAllTrialsFail) {
   Tpe tpe(Plane());
   History history(tpe);
   for (uint32_t i = 0; i < 30; ++i) {
@@ -294,7 +293,7 @@ TEST(Tpe, WhereAllFailItStillProposes) {
   }
 }
 
-TEST(Tpe, TenThousandEqualTrialsAndExtremeValuesAreFine) {
+TEST(Tpe, AcceptsTenThousandEqualTrialsAndExtremeValues) {
   Tpe tpe(SpecOf({{"x", FloatDomain{.min = 1e-12, .max = 1, .scale = Scale::kLog}},
                   {"y", FloatDomain{.min = -1e300, .max = 1e300 / 2}},
                   {"one", FloatDomain{.min = 3, .max = 3}}}));
@@ -317,7 +316,7 @@ TEST(Tpe, AReopenedTrialCountsAgainOnceItHasEnded) {
   EXPECT_EQ(tpe.Suggest(ProposalNumber(30)), other.Suggest(ProposalNumber(30)));
 }
 
-TEST(Tpe, AnEditedRangeHoldsForTheNextProposal) {
+TEST(Tpe, AnEditAppliesToTheNextProposal) {
   Tpe tpe(Plane());
   BestOf(tpe, 30, Loss);
   SweepSpec spec = Plane();
@@ -329,8 +328,8 @@ TEST(Tpe, AnEditedRangeHoldsForTheNextProposal) {
   }
 }
 
-// Two metrics that want opposite ends of u, and both v at 0.3.
-TEST(Tpe, WithTwoMetricsTheWholeFrontIsSought) {
+// The objectives are best at opposite ends of u, and both at v = 0.3.
+TEST(Tpe, FindsTheWholeFrontOfTwoMetrics) {
   SweepSpec spec =
       SpecOf({{"u", FloatDomain{.min = 0, .max = 1}}, {"v", FloatDomain{.min = 0, .max = 1}}});
   spec.objectives = {Minimise("loss"), Maximise("speed")};
@@ -355,10 +354,10 @@ TEST(Tpe, WithTwoMetricsTheWholeFrontIsSought) {
   EXPECT_GE(high, 10);
 }
 
-TEST(Tpe, OnlyAnEndlessSpaceNeedsALimit) {
+TEST(Tpe, OnlyAnInfiniteSpaceNeedsALimit) {
   SweepSpec spec = Plane();
   spec.program.command = {"train"};
-  EXPECT_TRUE(TpeEntry().make(spec).error().message.starts_with("stop: TPE never ends by itself"));
+  EXPECT_TRUE(TpeEntry().make(spec).error().message.starts_with("stop: "));
   spec.space = SearchSpace({{"a", IntDomain{.min = 0, .max = 3}}});
   EXPECT_TRUE(TpeEntry().make(spec).ok());
 }
