@@ -4,7 +4,6 @@
     scripts/plain_words.py               one row for each folder: words, hits, hits per 10,000 words
     scripts/plain_words.py --list N      that, and the lines of the N files with the most hits
     scripts/plain_words.py --check       one line for each folder with too many; exit code 1 if there is one
-    scripts/plain_words.py --limits      the table LIMITS as it should be now
 
 The constructions are in plain_words.txt. A hit is a place to read again, not always a fault: exempt a line that is
 right in plain_words_exempt.txt. The row `docs` counts every page of the repository (*.md), without code and headings.
@@ -29,26 +28,6 @@ RATE_MAX = 8  # hits per 10,000 words
 SMALL_WORDS = 5000  # up to this number of words, a folder may have SMALL_HITS_MAX hits instead
 SMALL_HITS_MAX = 2
 EXEMPT_MAX = 30
-
-# Hits of the folders that have too many today. A folder must stay at or below its number. When it is more than 10%
-# below, lower the number; when the folder has few enough hits, remove its line.
-LIMITS = {
-    "benchmarks": 42,
-    "channel": 6,
-    "checkpoints": 12,
-    "clients": 22,
-    "cmake": 3,
-    "examples": 17,
-    "executor": 130,
-    "messages": 67,
-    "packaging": 5,
-    "schedulers": 8,
-    "searchers": 95,
-    "slurm": 23,
-    "tests": 143,
-    "trainable": 137,
-    "all": 752,
-}
 
 WORDS_OF_MESSAGE_MIN = 4
 NO_MESSAGES = ("tests", "benchmarks", "examples")
@@ -235,22 +214,11 @@ def count(files, exempt=(), root=ROOT):
     return dict(counts), unused
 
 
-def faults(counts, limits):
-    """One text for each row that has too many hits, or a limit that is too high."""
-    found = []
-    for row, each in sorted(counts.items()):
-        hits = len(each.hits)
-        state = f"{row}: {hits} hits in {each.words} words ({each.rate:.0f} per 10,000)"
-        if row in limits:
-            if each.is_plain():
-                found.append(f"{state}: few enough; remove its line of LIMITS")
-            elif hits > limits[row]:
-                found.append(f"{state}, above its limit of {limits[row]}; see scripts/plain_words.py --list 5")
-            elif hits < 0.9 * limits[row]:
-                found.append(f"{state}: lower its limit of {limits[row]} to {hits}")
-        elif not each.is_plain():
-            found.append(f"{state}: too many; see scripts/plain_words.py --list 5")
-    return found + [f"{row}: has a limit, but no text; remove its line of LIMITS" for row in limits if row not in counts]
+def faults(counts):
+    """One text for each row that has too many hits."""
+    return [f"{row}: {len(each.hits)} hits in {each.words} words ({each.rate:.0f} per 10,000) are too many; "
+            "see scripts/plain_words.py --list 5"
+            for row, each in sorted(counts.items()) if not each.is_plain()]
 
 
 def sources():
@@ -262,19 +230,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", type=int, default=0, metavar="N")
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--limits", action="store_true")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="only these files and folders")
     arguments = parser.parse_args()
     files = [path for path in sources() if not arguments.paths or any(path.is_relative_to(each) for each in arguments.paths)]
     counts, unused = count(files, exemptions())
     if arguments.check:
-        found = faults(counts, LIMITS) + [f"plain_words_exempt.txt: no hit in {entry}" for entry in sorted(unused)]
+        found = faults(counts) + [f"plain_words_exempt.txt: no hit in {entry}" for entry in sorted(unused)]
         print("\n".join(found) or "plain enough")
         return 1 if found else 0
     rows = sorted(counts.items(), key=lambda row: (row[0] == "all", row[0]))
-    if arguments.limits:
-        print("".join(f'    "{row}": {len(each.hits)},\n' for row, each in rows if not each.is_plain()), end="")
-        return 0
     print(f"{'row':<14}{'words':>8}{'hits':>7}{'per 10,000':>12}")
     for row, each in rows:
         print(f"{row:<14}{each.words:>8}{len(each.hits):>7}{each.rate:>12.0f}")

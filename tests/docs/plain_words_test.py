@@ -15,7 +15,7 @@ class Repository(unittest.TestCase):
 
     def test_no_folder_has_too_many_hits(self):
         counts, unused = plain_words.count(plain_words.sources(), plain_words.exemptions())
-        faults = plain_words.faults(counts, plain_words.LIMITS) + [f"no hit needs the exemption {each}" for each in unused]
+        faults = plain_words.faults(counts) + [f"no hit needs the exemption {each}" for each in unused]
         self.assertFalse(faults, "\n".join(faults))
 
 
@@ -70,10 +70,10 @@ class Counting(unittest.TestCase):
 
 
 class Limits(unittest.TestCase):
-    def faults(self, words, hits, **limits):
+    def faults(self, words, hits):
         count = plain_words.Count()
         count.words, count.hits = words, [None] * hits
-        return plain_words.faults({"core": count}, limits)
+        return plain_words.faults({"core": count})
 
     def test_a_large_folder_may_have_8_hits_in_10_000_words(self):
         self.assertEqual(self.faults(10_000, 8), [])
@@ -84,14 +84,6 @@ class Limits(unittest.TestCase):
         self.assertEqual(self.faults(5000, 2), [])
         self.assertIn("too many", self.faults(100, 3)[0])
         self.assertEqual(self.faults(5001, 4), [])
-
-    def test_a_limit_is_a_ratchet(self):
-        self.assertEqual(self.faults(10_000, 100, core=100), [])
-        self.assertEqual(self.faults(10_000, 90, core=100), [])
-        self.assertIn("above its limit", self.faults(10_000, 101, core=100)[0])
-        self.assertIn("lower", self.faults(10_000, 89, core=100)[0])
-        self.assertIn("remove", self.faults(10_000, 8, core=100)[0])
-        self.assertIn("remove", self.faults(10_000, 8, cli=3)[0])
 
 
 if __name__ == "__main__":
