@@ -26,6 +26,27 @@ bool AreSame(const T& a, const T& b) {
   return one.Take() == other.Take();
 }
 
+// Clears the texts of a decision that explain it to people. Another version of Attune may word them
+// differently.
+void ClearTexts(Fact& fact) {
+  if (auto* decided = std::get_if<TrialDecided>(&fact)) decided->verdict.reason.text.clear();
+  if (auto* promoted = std::get_if<TrialPromoted>(&fact)) promoted->reason.text.clear();
+  if (auto* yielding = std::get_if<TrialYielding>(&fact)) yielding->verdict.reason.text.clear();
+  if (auto* ended = std::get_if<TrialEnded>(&fact)) ended->reason.clear();
+}
+
+bool AreSameDecision(Fact a, Fact b) {
+  ClearTexts(a);
+  ClearTexts(b);
+  return AreSame(a, b);
+}
+
+bool AreSameRationale(Rationale a, Rationale b) {
+  a.text.clear();
+  b.text.clear();
+  return AreSame(a, b);
+}
+
 // The decision as text for a message.
 std::string Text(const Fact& fact) {
   if (const auto* decided = std::get_if<TrialDecided>(&fact))
@@ -182,7 +203,7 @@ std::optional<std::string> Auditor::CheckProposal(const TrialCreated& created) {
   if (again == nullptr || again->config != created.config)
     return recorded + Text(created.config) + here + " now proposes " +
            (again != nullptr ? Text(again->config) : "nothing");
-  if (!created.rationale || AreSame<Rationale>(**created.rationale, again->rationale))
+  if (!created.rationale || AreSameRationale(**created.rationale, again->rationale))
     return std::nullopt;
   return recorded + "the reason \"" + (*created.rationale)->text + '"' + here + " now gives \"" +
          again->rationale.text + '"';
@@ -199,7 +220,7 @@ std::optional<std::string> Auditor::CheckPromotion(const TrialPromoted& promoted
   }
   if (HasNext(sweep, now, over)) StartNext(state_, sweep, {}, "", now, facts, over);
   const Fact recorded = promoted;
-  if (!facts.empty() && AreSame(recorded, facts.front())) return std::nullopt;
+  if (!facts.empty() && AreSameDecision(recorded, facts.front())) return std::nullopt;
   return "sweep " + ToString(sweep.id) + ": the log has a " + Text(recorded) + ", but " +
          sweep.spec.scheduler.name +
          (facts.empty() ? " now starts nothing" : " now gives a " + Text(facts.front()));
@@ -233,7 +254,7 @@ std::optional<std::string> Auditor::CheckConsequence(const Event& event) {
   const Fact expected = std::move(expected_.front());
   expected_.pop_front();
   if (std::holds_alternative<TrialDecided>(expected)) ++verdicts_;
-  if (AreSame(expected, event.fact)) return std::nullopt;
+  if (AreSameDecision(expected, event.fact)) return std::nullopt;
   expected_.clear();
   const auto trial = TrialOf(expected);
   return (trial ? "trial " + ToString(*trial) : "a sweep") + ": the log has " + Text(event.fact) +

@@ -44,7 +44,7 @@ bool MayBeAsked(const Trial& trial) {
 TrialYielding MakeLeaveOrder(const Trial& trial, const std::string& executor,
                              const std::string& why) {
   return {trial.id, Verdict::Pause({.rule = std::string(kExecutorDrained),
-                                    .text = "saved and left, to go on elsewhere: executor " +
+                                    .text = "saved and left, to continue elsewhere: executor " +
                                             executor + " is " + why})};
 }
 

@@ -267,7 +267,7 @@ class Recorder {
   // from the trial's limits, in this order. Then follow other verdicts: of the scheduler, then of a
   // yield.
   Verdict VerdictOn(const Report& report, bool at_milestone) const {
-    Verdict verdict = Verdict::Continue("goes on at step " + Text(report.step));
+    Verdict verdict = Verdict::Continue("continues at step " + Text(report.step));
     if (at_milestone && trial_.until.value == 0)
       verdict = sweep_.scheduler->Judge(TrialView{trial_.id, trial_.config}, report);
     if (verdict.kind == VerdictKind::kExploit && FindCloneable(sweep_, verdict.donor) == nullptr) {
@@ -308,8 +308,8 @@ class Recorder {
       const int64_t left_us = std::max<int64_t>(host.end_time.us - now_.us, 0);
       return Verdict::Pause(
           {.rule = std::string(kExecutorDrained),
-           .text = "saved and left, to go on elsewhere: executor " + slot.executor + " ends in " +
-                   std::to_string(left_us / 1'000'000) + " s, and a report takes " +
+           .text = "saved and left, to continue elsewhere: executor " + slot.executor +
+                   " ends in " + std::to_string(left_us / 1'000'000) + " s, and a report takes " +
                    FormatShort(std::ceil(sweep_.report_gap.value * 100) / 100) + " s"});
     }
     return std::nullopt;

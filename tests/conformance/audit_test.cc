@@ -47,6 +47,40 @@ TEST_P(Audit, RederivesDecisionsOnDivergingTrials) {
   }
 }
 
+// The event with other words, as another version of Attune may write it.
+Event Reworded(Event event) {
+  if (auto* created = std::get_if<TrialCreated>(&event.fact); created && created->rationale)
+    (*created->rationale)->text = "other words";
+  if (auto* decided = std::get_if<TrialDecided>(&event.fact))
+    decided->verdict.reason.text = "other words";
+  if (auto* promoted = std::get_if<TrialPromoted>(&event.fact))
+    promoted->reason.text = "other words";
+  if (auto* ended = std::get_if<TrialEnded>(&event.fact)) ended->reason = "other words";
+  return event;
+}
+
+TEST_P(Audit, AcceptsOtherWords) {
+  const Algorithms algorithms = AllAlgorithms();
+  Auditor auditor(algorithms);
+  const WholeSweep sweep({.scheduler = GetParam()});
+  for (const Event& event : sweep.whole_log())
+    EXPECT_EQ(auditor.Next(Reworded(event)), std::nullopt) << "event " << event.seq.value;
+}
+
+TEST_P(Audit, FindsAnotherRule) {
+  const Algorithms algorithms = AllAlgorithms();
+  Auditor auditor(algorithms);
+  const WholeSweep sweep({.scheduler = GetParam()});
+  for (Event event : sweep.whole_log()) {
+    auto* decided = std::get_if<TrialDecided>(&event.fact);
+    if (decided != nullptr) decided->verdict.reason.rule = "another rule";
+    const auto fault = auditor.Next(event);
+    if (decided == nullptr) continue;
+    EXPECT_NE(fault, std::nullopt);
+    return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Schedulers, Audit, testing::ValuesIn(SchedulerNames()),
                          [](const auto& param) { return param.param; });
 

@@ -114,7 +114,7 @@ class GoldenFormat : public ::testing::TestWithParam<std::string> {
     for (const TrialNumber number : std::set(sweep.live)) {
       const Trial& trial = *sweep.Find(number);
       const Attempt attempt = *trial.live;
-      if (attempt.verdict != VerdictKind::kContinue || !Wanted(trial)) {
+      if (attempt.verdict != VerdictKind::kContinue || !ShouldRun(trial)) {
         Do(RecordFact{attempt.epoch, AttemptEnded{attempt.id, Outcome::kStopped, {}}});
         continue;
       }

@@ -49,7 +49,7 @@ class ServerProcess::Link final : public server::ExecutorLink {
     for (const auto& [id, sweep] : state.sweeps) {
       for (const TrialNumber number : sweep.live) {
         const Trial* trial = sweep.Find(number);
-        if (!trial->live->resume || trial->checkpoints.empty() || !Wanted(*trial)) continue;
+        if (!trial->live->resume || trial->checkpoints.empty() || !ShouldRun(*trial)) continue;
         const std::string& current = trial->live->ranks.front().executor;
         if (trial->checkpoints.back().executor != executor || current == executor) continue;
         const v1::Desired orders = server::ToDesired(state, current);
