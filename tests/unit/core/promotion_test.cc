@@ -201,7 +201,8 @@ TEST_F(PromotionTest, TheAuditFindsAForgedPromotion) {
   Create(SpecOf("toy"));
   Pause(0, 0.5);
   for (Event& event : log) {
-    if (auto* promoted = std::get_if<TrialPromoted>(&event.fact)) promoted->reason.text = "forged";
+    if (auto* promoted = std::get_if<TrialPromoted>(&event.fact))
+      promoted->reason = {.rule = "forged", .text = "forged"};
   }
   EXPECT_THAT(FirstAuditFault(), testing::Mentions("s1/0", "forged", "first"));
 }

@@ -70,7 +70,7 @@ TEST_F(SearchTest, TheAuditFindsARationaleThatIsNotTheSearchers) {
   Create(SpecOf("counting"));
   for (Event& event : log) {
     if (auto* created = std::get_if<TrialCreated>(&event.fact))
-      created->rationale = Rationale{.rule = "counting", .text = "a hunch"};
+      created->rationale = Rationale{.rule = "guessing", .text = "a hunch"};
   }
   EXPECT_THAT(FirstAuditFault(), testing::Mentions("a hunch", "counting", "number 0"));
 }

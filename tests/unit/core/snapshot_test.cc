@@ -117,7 +117,7 @@ TEST_F(Audit, FindsAVerdictThatTheSchedulerDidNotGive) {
   for (Event event : log) {
     if (auto* decided = std::get_if<TrialDecided>(&event.fact);
         decided != nullptr && decided->verdict.reason.rule == "toy")
-      decided->verdict.reason.text = "because";
+      decided->verdict.reason = {.rule = "toy", .rank = 7, .text = "because"};
     if (auto found = auditor.Next(event); found && !fault) fault = found;
   }
   ASSERT_TRUE(fault);

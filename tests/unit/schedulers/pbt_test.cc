@@ -229,8 +229,7 @@ TEST(Pbt, TrialsTakeTurnsWhenOthersWaitForASlot) {
   EXPECT_THAT(sweep.Promoted(), Optional(1u));
   EXPECT_THAT(sweep.Report({0, 4}, 0.75).verdict(), Pauses());
   EXPECT_THAT(sweep.Promoted(), Optional(2u));  // trial 0 has come further
-  EXPECT_EQ(sweep.promotion().text,
-            "goes on: of those that wait it has come to the fewest decisions, 1");
+  EXPECT_THAT(sweep.promotion().text, HasSubstr("fewest decisions"));
   EXPECT_THAT(sweep.Promoted(), Optional(3u));
   EXPECT_THAT(sweep.Promoted(), Optional(0u));
   EXPECT_THAT(sweep.Report({1, 4}, 0.8).verdict(), Continues());  // nobody waits

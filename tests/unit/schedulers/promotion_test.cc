@@ -166,7 +166,7 @@ TEST(AshaPromotion, ContinuesATrialPausedBelowTheFirstRungAfterAnEdit) {
   sweep.Adapt(Edited(3, 2));
   EXPECT_THAT(sweep.Rungs(), ElementsAre(3, 6, 12, 24, 27));
   EXPECT_THAT(sweep.Promoted(), Optional(0u));
-  EXPECT_EQ(sweep.promotion().text, "goes on: it was paused before rung 3, now the first");
+  EXPECT_THAT(sweep.promotion().text, HasSubstr("before rung 3"));
   EXPECT_THAT(sweep.Promoted(), Optional(1u));
   sweep.Report({0, 3}, 0.3);
   EXPECT_THAT(sweep.text(), HasSubstr("rank 1 of 1 at rung 3"));
