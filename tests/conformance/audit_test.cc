@@ -19,6 +19,10 @@ double Diverging(uint32_t trial, int64_t step, const Config&) {
   return kValues[(trial + (step > 3 ? 1 : 0)) % kValues.size()];
 }
 
+double Falling(uint32_t trial, int64_t step, const Config&) {
+  return 1.0 / static_cast<double>(trial + 1) - 0.01 * static_cast<double>(step);
+}
+
 Event ReadBack(const Event& event) {
   const server::EncodedFact encoded = server::Encode(event.fact);
   return {event.seq, event.time,
@@ -62,7 +66,7 @@ Event Reworded(Event event) {
 TEST_P(Audit, AcceptsOtherWords) {
   const Algorithms algorithms = AllAlgorithms();
   Auditor auditor(algorithms);
-  const WholeSweep sweep({.scheduler = GetParam()});
+  const WholeSweep sweep({.scheduler = GetParam(), .loss = Falling});
   for (const Event& event : sweep.whole_log())
     EXPECT_EQ(auditor.Next(Reworded(event)), std::nullopt) << "event " << event.seq.value;
 }
@@ -70,7 +74,7 @@ TEST_P(Audit, AcceptsOtherWords) {
 TEST_P(Audit, FindsAnotherRule) {
   const Algorithms algorithms = AllAlgorithms();
   Auditor auditor(algorithms);
-  const WholeSweep sweep({.scheduler = GetParam()});
+  const WholeSweep sweep({.scheduler = GetParam(), .loss = Falling});
   for (Event event : sweep.whole_log()) {
     auto* decided = std::get_if<TrialDecided>(&event.fact);
     if (decided != nullptr) decided->verdict.reason.rule = "another rule";

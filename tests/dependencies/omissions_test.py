@@ -31,7 +31,7 @@ CONSUMERS = {
     "kAudit": "core/brain/audit.cc",
 }
 ALL_SOURCES = ["core/log/event.cc", "core/state/apply.cc", "server/store/event_codec.cc",
-              "server/rpc/touched.cc", *CONSUMERS.values()]
+              "server/rpc/affected_executors.cc", *CONSUMERS.values()]
 
 SPEC = "core/log/sweep_spec.h"
 KEYS = "core/log/sweep_keys.h"

@@ -8,7 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 import markdown_pages as markdown  # noqa: E402
 
 # Comments with these words mark functions that programs do not call.
-_INTERNAL = re.compile(r"[Ff]or the SDK's own use|Called by Context|Made by|Said by the SDK|Main\(\) calls")
+_INTERNAL = re.compile(r"For the SDK only|Called by Context|Main\(\) calls")
 _MARK = "__internal__"
 
 # Classes of the internal namespace that programs use under other names, for example DistributedModel.

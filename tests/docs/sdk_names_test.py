@@ -22,7 +22,7 @@ class Thing : public Base {
   int size() const { return size_; }
   template <typename T>
   std::vector<T> Take(const std::function<void(int)>& take = {}) const;
-  // For the SDK's own use.
+  // For the SDK only.
   void Internal();
   bool operator==(const Thing&) const = default;
   std::function<void(int)> field;

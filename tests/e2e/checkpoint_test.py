@@ -185,7 +185,7 @@ class Checkpoints(EndToEnd):
         self.assertNotEqual(err, first_answer)
         code, _, err = self.checkpoint("get", "s1/0", "--step", 1)
         self.assertEqual(code, 3)
-        self.assertRegex(err, r"s1/0/1-1\b.* 2\S+Z\b")
+        self.assertRegex(err, r"\bs1/0\b.*\bstep 1\b.* 2\S+Z\b")
         self.assertTrue(self.path_of("step-2-attempt-1").exists())
         code, _, err = self.checkpoint("rm", "s1/0")  # the last remaining checkpoint
         self.assertEqual(code, 1)

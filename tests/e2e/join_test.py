@@ -134,7 +134,7 @@ class Join(EndToEnd):
         self.assertEqual(executor.wait(), 4)
         err = "\n".join(executor.stderr)
         self.assertRegex(err, rf"\b{word.split(':')[1]}\b.*\b000")
-        self.assertIn("DATA-DIR/join again", err)
+        self.assertIn("DATA-DIR/join", err)
         self.assertEqual(self.get("/executors")["executors"], [])
 
     def test_incomplete_words_and_unencrypted_connections_are_refused(self):

@@ -70,7 +70,8 @@ class Placement(EndToEnd):
 
     def test_invalid_labels_are_refused_by_the_command(self):
         code, _, err = self.attune("executor", "--server", "127.0.0.1:1", "--label", "gpu")
-        self.assertEqual((code, err), (2, "attune: --label: `gpu` is not NAME=VALUE"))
+        self.assertEqual(code, 2)
+        self.assertIn("--label: `gpu`", err)
         code, _, err = self.attune("serve", "--label", "gpu=h100", "--data-dir", self.folder / "none")
         self.assertEqual(code, 2)
         self.assertIn("--with-executor", err)

@@ -135,7 +135,7 @@ class CheckpointWriter : public StateWriter {
   // The trial's step after which the checkpoint is saved.
   std::int64_t step() const { return step_; }
 
-  // The SDK sets this to Context::time() if it differs from the step.
+  // For the SDK only. Context::time(), if it differs from the step.
   void set_time(std::int64_t time) { time_ = time; }
 
   // If true, training continues while the checkpoint is made durable and hashed, and the report is

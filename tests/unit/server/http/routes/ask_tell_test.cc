@@ -293,10 +293,10 @@ TEST_F(AskTellTest, AnInvalidTellNamesThePlace) {
 
 TEST_F(AskTellTest, OnlySweepsWithoutAProgramTakeAskAndTell) {
   EXPECT_THAT(PostJson("/api/v1/sweeps/s1/trials:ask", "", 409).at("detail"),
-              HasSubstr("`command`"));
+              HasSubstr("s1"));
   EXPECT_THAT(PostJson("/api/v1/sweeps/s1/trials/0:tell", R"({"epoch": 1, "state": "failed"})", 409)
                   .at("detail"),
-              HasSubstr("`command`"));
+              HasSubstr("s1"));
   PostJson("/api/v1/sweeps/s9/trials:ask", "", 404);
   PostJson("/api/v1/sweeps/s2/trials/7:tell", R"({"epoch": 1, "state": "failed"})", 404);
 }
