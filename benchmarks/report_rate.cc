@@ -49,7 +49,7 @@ constexpr std::chrono::milliseconds kThinkTime{200};
 class SlowSearcher final : public Searcher {
  public:
   explicit SlowSearcher(const SweepSpec& spec) : random_(spec.space, spec.seed) {}
-  bool Thinks() const override { return true; }
+  bool NeedsThread() const override { return true; }
   Suggestion Suggest(ProposalNumber proposal) const override {
     std::this_thread::sleep_for(kThinkTime);
     return random_.Suggest(proposal);

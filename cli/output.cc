@@ -8,7 +8,7 @@ namespace attune::cli {
 
 void Output::Print(std::string_view text) {
   const std::lock_guard lock(mutex_);
-  stream_ << Erase() << text << '\n' << Drawn() << std::flush;
+  stream_ << Erase() << text << '\n' << BlockText() << std::flush;
 }
 
 void Output::PrintLines(const std::vector<std::string>& lines) {
@@ -24,7 +24,7 @@ void Output::Draw(std::vector<std::string> lines) {
   const std::lock_guard lock(mutex_);
   const std::string erase = Erase();
   drawn_ = std::move(lines);
-  stream_ << erase << Drawn() << std::flush;
+  stream_ << erase << BlockText() << std::flush;
 }
 
 void Output::Leave() {
@@ -49,7 +49,7 @@ std::string Output::Erase() const {
   return "\r\x1b[" + std::to_string(rows) + "A\x1b[J";
 }
 
-std::string Output::Drawn() const {
+std::string Output::BlockText() const {
   std::string text;
   for (const std::string& line : drawn_) text += line + '\n';
   return text;

@@ -48,7 +48,7 @@ class Output {
 
  private:
   std::string Erase() const;
-  std::string Drawn() const;
+  std::string BlockText() const;
 
   std::ostream& stream_;
   Traits traits_;

@@ -29,9 +29,9 @@ struct Real {
 
 // A member that may be left out. (A member of type std::optional may be null.)
 template <class T>
-struct Absent : std::optional<T> {
+struct OptionalMember : std::optional<T> {
   using std::optional<T>::optional;
-  Absent(std::optional<T> value) : std::optional<T>(std::move(value)) {}
+  OptionalMember(std::optional<T> value) : std::optional<T>(std::move(value)) {}
 };
 
 // A problem that the API may answer (RFC 9457).
@@ -172,7 +172,7 @@ void Put(Json& json, const char* name, const T& value) {
 }
 
 template <class T>
-void Put(Json& json, const char* name, const Absent<T>& value) {
+void Put(Json& json, const char* name, const OptionalMember<T>& value) {
   if (value) Write(*value, json[name]);
 }
 
@@ -182,7 +182,7 @@ void Get(const JsonPlace& place, const char* name, T& value) {
 }
 
 template <class T>
-void Get(const JsonPlace& place, const char* name, Absent<T>& value) {
+void Get(const JsonPlace& place, const char* name, OptionalMember<T>& value) {
   if (place.Has(name)) Get(place, name, value.emplace());
 }
 
@@ -207,7 +207,7 @@ void Get(const JsonPlace& place, const char* name, T& value, const Bounds& bound
 }
 
 template <class T>
-void Get(const JsonPlace& place, const char* name, Absent<T>& value, const Bounds& bounds) {
+void Get(const JsonPlace& place, const char* name, OptionalMember<T>& value, const Bounds& bounds) {
   if (place.Has(name)) Get(place, name, value.emplace(), bounds);
 }
 

@@ -36,7 +36,7 @@ class Cpp(Language):
 
     def member(self, schema, required):
         name = self.type(schema)
-        return name if required else f"Absent<{name}>"
+        return name if required else f"OptionalMember<{name}>"
 
     @staticmethod
     def name(member):

@@ -114,7 +114,7 @@ Verdict Asha::Judge(const TrialView& trial, const Report& report) const {
     return NothingDecided(RuleOf(number), report.step, NextMilestone(trial, report.step), "rung",
                           "it has passed the last rung");
   }
-  const double value = objective_.Of(report.metrics);
+  const double value = objective_.ValueIn(report.metrics);
   const Rung& rung = RungsOf(number)[*index];
   const Rung::Mark mark = MarkFor(number, *index, value);
   const Rung::Standing standing = rung.StandingOf(mark, ladder_.reduction_factor());
@@ -266,7 +266,7 @@ void Asha::Observe(const Event& event) {
 }
 
 void Asha::ObserveReport(TrialNumber trial, const Report& report) {
-  const double value = objective_.Of(report.metrics);
+  const double value = objective_.ValueIn(report.metrics);
   Ranking::Arrival arrival{.trial = trial,
                            .step = report.step,
                            .cost = CostOf(value),

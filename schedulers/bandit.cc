@@ -219,7 +219,7 @@ Config DrawNumbers(const SearchSpace& space, const Config& base, const Explorati
   for (const size_t place : space.order()) {
     const Parameter& parameter = space.parameters()[place];
     if (!space.IsActive(parameter, drawn)) continue;
-    const bool changes = IsNumeric(parameter) && exploration.Explores(parameter);
+    const bool changes = IsNumeric(parameter) && exploration.MayChange(parameter);
     const Value* kept = changes ? nullptr : base.Find(parameter.name);
     drawn.Set(parameter.name, kept != nullptr ? *kept : Draw(parameter.domain, stream));
   }
@@ -234,7 +234,7 @@ std::optional<Promise> MostPromising(const SearchSpace& space, const Config& bas
                                      double before, uint64_t seed, TrialNumber trial,
                                      int64_t count) {
   const bool numeric = std::ranges::any_of(space.parameters(), [&](const Parameter& parameter) {
-    return IsNumeric(parameter) && exploration.Explores(parameter);
+    return IsNumeric(parameter) && exploration.MayChange(parameter);
   });
   const auto first = gains.end() - std::min<ptrdiff_t>(std::ssize(gains), kGainsMax);
   const std::vector<Gain> newest(first, gains.end());

@@ -13,7 +13,7 @@ namespace attune::schedulers {
 namespace {
 
 // The value in a domain that an edit may have changed; nullopt: the domain lacks it.
-std::optional<Value> Admitted(const Domain& domain, const Value& value) {
+std::optional<Value> TryAdmit(const Domain& domain, const Value& value) {
   if (auto admitted = Admit(domain, value); admitted.ok()) return std::move(admitted).value();
   return std::nullopt;
 }
@@ -67,7 +67,7 @@ Value ExploreValue(const Domain& domain, const Value* value, const Exploration& 
   const bool range =
       std::holds_alternative<FloatDomain>(domain) || std::holds_alternative<IntDomain>(domain);
   if (range && AsNumber(*value)) return Perturb(domain, *value, factor);
-  const auto inside = Admitted(domain, *value);
+  const auto inside = TryAdmit(domain, *value);
   return inside ? Perturb(domain, *inside, factor) : Draw(domain, stream);
 }
 
@@ -86,8 +86,8 @@ Config Explore(const SearchSpace& space, const Config& config, const Exploration
     const Parameter& parameter = space.parameters()[place];
     if (!space.IsActive(parameter, explored)) continue;
     const Value* value = config.Find(parameter.name);
-    const bool stays = !exploration.Explores(parameter) && value != nullptr;
-    if (const auto kept = stays ? Admitted(parameter.domain, *value) : std::nullopt) {
+    const bool stays = !exploration.MayChange(parameter) && value != nullptr;
+    if (const auto kept = stays ? TryAdmit(parameter.domain, *value) : std::nullopt) {
       explored.Set(parameter.name, *kept);
       continue;
     }

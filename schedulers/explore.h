@@ -16,7 +16,7 @@ struct Exploration {
   double larger = 1.2;
   std::set<std::string> parameters = {};  // to change; empty: all
 
-  bool Explores(const Parameter& parameter) const {
+  bool MayChange(const Parameter& parameter) const {
     return parameters.empty() || parameters.contains(parameter.name);
   }
   bool operator==(const Exploration&) const = default;

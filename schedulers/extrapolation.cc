@@ -122,14 +122,14 @@ bool Extrapolation::IsFitDue() const {
 
 // ---- the scale -----------------------------------------------------------------------------
 
-double Extrapolation::Scaled(double cost) const {
+double Extrapolation::ToFitScale(double cost) const {
   if (!isfinite(origin_)) return 0;
   if (cost < origin_) return (cost - origin_) / unit_;
   if (!isfinite(cost)) return ceiling_;
   return std::min(Log(1 + std::min((cost - origin_) / unit_, kUnitsMax)), ceiling_);
 }
 
-double Extrapolation::Unscaled(double scaled) const {
+double Extrapolation::FromFitScale(double scaled) const {
   return origin_ + unit_ * (scaled < 0 ? scaled : Exp(scaled) - 1);
 }
 
@@ -142,7 +142,7 @@ void Extrapolation::FitScale() {
   ceiling_ = std::numeric_limits<double>::max();
   std::vector<double> first;
   for (const auto& [trial, curve] : curves_) {
-    if (isfinite(curve[0].best)) first.push_back(Scaled(curve[0].best));
+    if (isfinite(curve[0].best)) first.push_back(ToFitScale(curve[0].best));
   }
   ceiling_ = first.empty() ? Log(1 + kUnitsMax) : Quantile(std::move(first), kCeilingQuantile) + 1;
 }
@@ -150,14 +150,14 @@ void Extrapolation::FitScale() {
 // ---- the fit -------------------------------------------------------------------------------
 
 Extrapolation::Terms Extrapolation::TermsOf(const Curve& curve, size_t rung) const {
-  const double best = Scaled(curve[rung].best);
+  const double best = ToFitScale(curve[rung].best);
   const bool skipped = rung == 0 || std::isnan(curve[rung - 1].best);
-  return {1, best, skipped ? 0 : Scaled(curve[rung - 1].best) - best,
-          Scaled(curve[rung].cost) - best};
+  return {1, best, skipped ? 0 : ToFitScale(curve[rung - 1].best) - best,
+          ToFitScale(curve[rung].cost) - best};
 }
 
 double Extrapolation::PredictedEnd(const Curve& curve, size_t rung) const {
-  const double best = Scaled(curve[rung].best);
+  const double best = ToFitScale(curve[rung].best);
   if (rung + 1 == rungs_) return best;
   return best - std::max(0.0, Product(TermsOf(curve, rung), rules_[rung].weights));
 }
@@ -177,7 +177,7 @@ void Extrapolation::FitRung(size_t rung) {
   for (const auto& [trial, curve] : curves_) {
     if (std::isnan(curve[rung].best) || std::isnan(curve[rung + 1].best)) continue;
     const Terms terms = TermsOf(curve, rung);
-    const double fall = Scaled(curve[rung].best) - PredictedEnd(curve, rung + 1);
+    const double fall = ToFitScale(curve[rung].best) - PredictedEnd(curve, rung + 1);
     rows.emplace_back(terms, fall - Product(terms, prior));
     for (size_t i = 0; i < kTerms; ++i) {
       sums[i] += terms[i] * rows.back().second;
@@ -207,7 +207,7 @@ Extrapolation::Score Extrapolation::Forecast(const Curve& curve, size_t rung) co
   const double expected = PredictedEnd(curve, rung);
   double variance = 0;
   for (size_t step = rung; step + 1 < rungs_; ++step) variance += rules_[step].variance;
-  return {.cost = Unscaled(expected),
+  return {.cost = FromFitScale(expected),
           .spread = unit_ * Exp(std::max(expected, 0.0)) * std::sqrt(variance)};
 }
 

@@ -76,8 +76,8 @@ class Extrapolation final : public Ranking {
   using Curve = std::vector<Mark>;  // by rung
 
   void Reset(size_t rungs);
-  double Scaled(double cost) const;  // on the scale of the fit
-  double Unscaled(double scaled) const;
+  double ToFitScale(double cost) const;  // on the scale of the fit
+  double FromFitScale(double scaled) const;
   Terms TermsOf(const Curve& curve, size_t rung) const;
   // The best value at the last rung, on the scale of the fit.
   double PredictedEnd(const Curve& curve, size_t rung) const;

@@ -81,7 +81,7 @@ Verdict HyperBand::Judge(const TrialView& trial, const Report& report) const {
                           "rung", "no decision about it is left");
   }
   Bracket& bracket = seat->bracket;
-  bracket.Record(objective_, seat->member, report.step, objective_.Of(report.metrics));
+  bracket.Record(objective_, seat->member, report.step, objective_.ValueIn(report.metrics));
   const Bracket::Member& member = bracket.members()[seat->member];
   const Bracket::Standing standing = bracket.StandingOf(seat->member);
   const bool passed = member.level == bracket.shape().rungs.size();
@@ -185,7 +185,7 @@ void HyperBand::Observe(const Event& event) {
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
     const Report& report = reported->report;
     if (bracket->second.ReachesRung(member, report.step))
-      bracket->second.Record(objective_, member, report.step, objective_.Of(report.metrics));
+      bracket->second.Record(objective_, member, report.step, objective_.ValueIn(report.metrics));
   } else if (std::holds_alternative<TrialPromoted>(event.fact) ||
              std::holds_alternative<AttemptAssigned>(event.fact)) {
     if (place == Bracket::Place::kWaiting || place == Bracket::Place::kChosen)

@@ -48,7 +48,7 @@ Verdict Pbt::Judge(const TrialView& trial, const Report& report) const {
     return NothingDecided(Rule(), report.step, NextMilestone(trial, report.step), "step",
                           "nothing is decided before its end");
   }
-  const double value = objective_.Of(report.metrics);
+  const double value = objective_.ValueIn(report.metrics);
   const std::string at = " at step " + Text(report.step) + ": ";
   if (options_.synchronous) {
     return Verdict::Pause(
@@ -284,7 +284,7 @@ void Pbt::ObserveMember(TrialNumber trial, const Fact& fact) {
   if (const auto* reported = std::get_if<TrialReported>(&fact)) {
     const Report& report = reported->report;
     if (!IsRankedAt(member, report.step)) return;
-    member.value = objective_.Of(report.metrics);
+    member.value = objective_.ValueIn(report.metrics);
     AddGain(member, report.step, member.value);
     member.ranked = true;
     member.step = report.step;

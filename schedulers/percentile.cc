@@ -144,7 +144,7 @@ PercentileStopping::Curve PercentileStopping::CurveOf(TrialNumber trial) const {
 }
 
 void PercentileStopping::Add(const Report& report, Curve& curve) const {
-  const double value = objective_.Of(report.metrics);
+  const double value = objective_.ValueIn(report.metrics);
   curve.last = report.step;
   if (objective_.Better(value, curve.best)) curve.best = value;
   if (report.step < options_.grace_period) return;

@@ -107,9 +107,10 @@ Auto::Auto(const SweepSpec& spec) : stages_(StagesFor(spec)) {
   }
 }
 
-bool Auto::Thinks() const {
-  return std::ranges::any_of(
-      stage().searchers, [this](const std::string& name) { return searchers_.at(name)->Thinks(); });
+bool Auto::NeedsThread() const {
+  return std::ranges::any_of(stage().searchers, [this](const std::string& name) {
+    return searchers_.at(name)->NeedsThread();
+  });
 }
 
 Suggestion Auto::Suggest(ProposalNumber proposal) const {

@@ -34,7 +34,7 @@ class Auto final : public Searcher {
   explicit Auto(const SweepSpec& spec);
 
   Suggestion Suggest(ProposalNumber proposal) const override;
-  bool Thinks() const override;
+  bool NeedsThread() const override;
   void Observe(const Event& event) override;
   void Adapt(const SweepSpec& spec) override;
   void Save(ArchiveWriter& archive) const override;

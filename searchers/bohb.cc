@@ -152,7 +152,7 @@ bool Bohb::UpdateRanking(const Event& event, const std::optional<Record::News>& 
 }
 
 Suggestion Bohb::Suggest(ProposalNumber proposal) const {
-  const bool may_be_random = fidelity_ > Step(0) && !Repeats(proposal);
+  const bool may_be_random = fidelity_ > Step(0) && !RepeatsPrior(proposal);
   RandomStream random(seed(), proposal, "bohb/random");
   if (!may_be_random || random.Uniform() >= options_.random_fraction) return Tpe::Suggest(proposal);
   const Cube& cube = record().cube();

@@ -103,7 +103,7 @@ Point Cmaes::Sample(RandomStream& random) const {
   Point normal(numeric_.size());
   for (int redraw = 0; redraw <= kRedraws; ++redraw) {
     for (double& coordinate : normal) coordinate = StandardNormal(random);
-    const Point at = normal_.At(normal);
+    const Point at = normal_.ToPoint(normal);
     bool inside = true;
     for (size_t i = 0; i < at.size(); ++i) {
       double& coordinate = point[numeric_[i]];
@@ -203,15 +203,16 @@ void Cmaes::Learn() {
       sample.injected = !is_drawn || known->second.generation != generation_;
       for (size_t i = 0; i < numeric_.size(); ++i) {
         const double coordinate =
-            is_drawn ? known->second.point[numeric_[i]] : record_.At(trial, numeric_[i]);
+            is_drawn ? known->second.point[numeric_[i]] : record_.Coordinate(trial, numeric_[i]);
         sample.point.push_back(std::isnan(coordinate) ? normal_.mean()[i] : coordinate);
       }
     }
     const AdaptedNormal before = normal_;
     if (!numeric_.empty()) learned = normal_.Learn(samples);
     for (size_t i = 0; learned && i < numeric_.size(); ++i) {
-      const auto absent = std::ranges::count_if(
-          best_first, [&](uint32_t trial) { return std::isnan(record_.At(trial, numeric_[i])); });
+      const auto absent = std::ranges::count_if(best_first, [&](uint32_t trial) {
+        return std::isnan(record_.Coordinate(trial, numeric_[i]));
+      });
       if (2 * absent > std::ssize(best_first)) normal_.RestoreDimension(i, before);
     }
     LearnLists(best_first);
@@ -240,7 +241,7 @@ void Cmaes::LearnLists(const std::vector<uint32_t>& best_first) {
     std::vector<double> weights(chances.size(), 0);
     double total = 0;
     for (size_t rank = 0; rank < parents; ++rank) {
-      const double place = record_.At(best_first[rank], i);
+      const double place = record_.Coordinate(best_first[rank], i);
       if (std::isnan(place)) continue;
       const double weight =
           Log(static_cast<double>(best_first.size() + 1) / 2) - Log(static_cast<double>(rank + 1));
@@ -294,7 +295,7 @@ void Cmaes::Adapt(const SweepSpec& spec) {
     if (record_.trial(trial).standing > Standing::kCut) continue;
     if (!best || record_.Better(trial, *best)) best = trial;
   }
-  for (size_t i = 0; best && i < mean.size(); ++i) mean[i] = record_.At(*best, i);
+  for (size_t i = 0; best && i < mean.size(); ++i) mean[i] = record_.Coordinate(*best, i);
   ++generation_;
   finished_.clear();
   drawn_.clear();

@@ -59,12 +59,12 @@ Config Evolution::Child(uint32_t parent, RandomStream& random) const {
   const Cube& cube = record.cube();
   std::vector<size_t> present;
   for (size_t i = 0; i < cube.size(); ++i) {
-    if (!std::isnan(record.At(parent, i))) present.push_back(i);
+    if (!std::isnan(record.Coordinate(parent, i))) present.push_back(i);
   }
   const auto last = static_cast<int64_t>(present.size()) - 1;
   const size_t mutated = last < 0 ? 0 : present[static_cast<size_t>(random.Integer(0, last))];
   return cube.Build([&](size_t dimension) {
-    const double coordinate = record.At(parent, dimension);
+    const double coordinate = record.Coordinate(parent, dimension);
     if (std::isnan(coordinate)) return cube.FromUniform(dimension, random.Uniform());
     if (dimension != mutated) return coordinate;
     return Mutate(cube, dimension, coordinate, kMutationIndex, random);

@@ -94,7 +94,7 @@ size_t Gp::StartupTrials() const {
 
 Point Gp::PointOf(uint32_t trial) const {
   Point point;
-  for (size_t k = 0; k < record_.cube().size(); ++k) point.push_back(record_.At(trial, k));
+  for (size_t k = 0; k < record_.cube().size(); ++k) point.push_back(record_.Coordinate(trial, k));
   return point;
 }
 
@@ -124,9 +124,10 @@ std::vector<uint32_t> Gp::FailedByChance(const std::vector<uint32_t>& best_first
   };
   const auto is_cause = [&](uint32_t trial, size_t dimension) {
     if (record_.cube().dimensions()[dimension].kind != Cube::Kind::kChoice) return false;
-    if (std::isnan(record_.At(trial, dimension))) return false;
+    if (std::isnan(record_.Coordinate(trial, dimension))) return false;
     return std::ranges::all_of(best_first, [&](uint32_t other) {
-      return failed(other) || record_.At(other, dimension) != record_.At(trial, dimension);
+      return failed(other) ||
+             record_.Coordinate(other, dimension) != record_.Coordinate(trial, dimension);
     });
   };
   std::vector<uint32_t> by_chance;
@@ -150,7 +151,7 @@ Process Gp::MakeProcess(size_t objective, const std::vector<uint32_t>& best_firs
   const auto rows = [&](const std::vector<uint32_t>& trials) {
     Eigen::MatrixXd points(std::ssize(trials), static_cast<Eigen::Index>(cube.size()));
     for (Eigen::Index i = 0; i < points.rows(); ++i) {
-      points.row(i) = Encoded(cube, PointOf(trials[static_cast<size_t>(i)]));
+      points.row(i) = Encode(cube, PointOf(trials[static_cast<size_t>(i)]));
     }
     return points;
   };
@@ -222,7 +223,8 @@ std::optional<ScoredPoint> Gp::MostPromisingPoint(std::vector<uint32_t> best_fir
   }
   RandomStream random(seed_, proposal, "gp/suggest");
   const auto is_new = [&](const Point& point) {
-    return cube.IsFinite() ? !record_.Tried(point) : !skips_tried || !HasTrialAt(record_, point, 0);
+    return cube.IsFinite() ? !record_.HasTried(point)
+                           : !skips_tried || !HasTrialAt(record_, point, 0);
   };
   const Belief belief{prior_.empty() ? nullptr : &prior_,
                       kBelief / static_cast<double>(best_first.size())};
@@ -246,7 +248,7 @@ Suggestion Gp::Suggest(ProposalNumber proposal) const {
     return cube.Build([&](size_t k) {
       if (attempt == 0 && found) return found->point[k];
       const bool in_turn = starts && attempt == 0;
-      const double u = in_turn ? sobol_.At(k, proposal.value) : random.Uniform();
+      const double u = in_turn ? sobol_.Coordinate(k, proposal.value) : random.Uniform();
       return cube.FromUniform(k, u);
     });
   };

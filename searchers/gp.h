@@ -56,7 +56,7 @@ class Gp final : public Searcher {
   explicit Gp(const SweepSpec& spec);
 
   Suggestion Suggest(ProposalNumber proposal) const override;
-  bool Thinks() const override { return true; }
+  bool NeedsThread() const override { return true; }
   void Observe(const Event& event) override;
   void Adapt(const SweepSpec& spec) override;
   void Save(ArchiveWriter& archive) const override { record_.Save(archive); }

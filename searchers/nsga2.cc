@@ -68,8 +68,8 @@ Config Nsga2::Child(Parents& parents, RandomStream& random) const {
   const auto dimensions = static_cast<int64_t>(cube.size());
   const auto mutated = static_cast<size_t>(dimensions > 0 ? random.Integer(0, dimensions - 1) : 0);
   const Config child = cube.Build([&](size_t dimension) {
-    const double alone = record.At(mother, dimension);
-    const double other = record.At(father, dimension);
+    const double alone = record.Coordinate(mother, dimension);
+    const double other = record.Coordinate(father, dimension);
     double coordinate = std::isnan(alone) ? other : alone;
     if (std::isnan(coordinate)) return cube.FromUniform(dimension, random.Uniform());
     if (crosses && !std::isnan(other) && random.Uniform() < 0.5) {

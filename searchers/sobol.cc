@@ -28,7 +28,7 @@ Suggestion Sobol::Suggest(ProposalNumber proposal) const {
   const auto propose = [&](int attempt) {
     return cube_.Build([&](size_t dimension) {
       if (attempt == 0)
-        return cube_.FromUniform(dimension, sequence_.At(dimension, proposal.value));
+        return cube_.FromUniform(dimension, sequence_.Coordinate(dimension, proposal.value));
       RandomStream stream(seed_, proposal,
                           "sobol/" + cube_.Name(dimension) + "/again-" + std::to_string(attempt));
       return cube_.FromUniform(dimension, stream.Uniform());

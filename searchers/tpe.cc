@@ -100,7 +100,8 @@ void Tpe::Rebuild() {
 
 Point Tpe::PointOf(const Group& group, uint32_t trial) const {
   Point point;
-  for (const size_t dimension : group.dimensions) point.push_back(record_.At(trial, dimension));
+  for (const size_t dimension : group.dimensions)
+    point.push_back(record_.Coordinate(trial, dimension));
   return point;
 }
 
@@ -117,7 +118,7 @@ std::optional<double> Tpe::ValueOf(uint32_t trial) const {
 
 // A known trial belongs to the others until ChooseGood finds it good.
 void Tpe::Add(Group& group, uint32_t trial) {
-  if (std::isnan(record_.At(trial, group.dimensions[0]))) return;
+  if (std::isnan(record_.Coordinate(trial, group.dimensions[0]))) return;
   group.trials.push_back(trial);
   group.others.Append(PointOf(group, trial));
   group.others.SetIncluded(group.trials.size() - 1, IsKnown(trial));
@@ -226,7 +227,7 @@ void Tpe::Observe(const Event& event) {
   }
 }
 
-bool Tpe::Thinks() const { return options_.candidates > kQuickCandidates; }
+bool Tpe::NeedsThread() const { return options_.candidates > kQuickCandidates; }
 
 void Tpe::Adapt(const SweepSpec& spec) { Adapt(spec, TpeOptions(spec.searcher)); }
 
@@ -259,7 +260,7 @@ Suggestion Tpe::Suggest(ProposalNumber proposal) const {
   const Cube& cube = record_.cube();
   RandomStream random(seed_, proposal, "tpe/suggest");
   const bool starts = prior_.empty() && IsStartingUp();
-  const bool repeats = Repeats(proposal);
+  const bool repeats = RepeatsPrior(proposal);
   double ratio = 0;
   bool forks_at_random = false;
   const auto by_model = [&] {
@@ -278,7 +279,8 @@ Suggestion Tpe::Suggest(ProposalNumber proposal) const {
     if (repeats && attempt == 0) return prior_.best()[proposal.value].config;
     if (starts || attempt >= kModelAttempts) {
       return cube.Build([&](size_t dimension) {
-        const double u = attempt == 0 ? sobol_.At(dimension, proposal.value) : random.Uniform();
+        const double u =
+            attempt == 0 ? sobol_.Coordinate(dimension, proposal.value) : random.Uniform();
         return cube.FromUniform(dimension, u);
       });
     }
@@ -382,7 +384,7 @@ std::vector<Point> Tpe::DrawCandidates(size_t group_index, double middle, double
     }
     snap(candidate);
     const bool enough = tries >= options_.candidates + kMostPassedOver;
-    if (whole && !enough && record_.Tried(candidate)) continue;
+    if (whole && !enough && record_.HasTried(candidate)) continue;
     candidates.push_back(std::move(candidate));
     if (enough) break;
   }

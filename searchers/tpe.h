@@ -63,7 +63,7 @@ class Tpe : public Searcher {
   explicit Tpe(const SweepSpec& spec);
 
   Suggestion Suggest(ProposalNumber proposal) const override;
-  bool Thinks() const override;  // with very many candidates
+  bool NeedsThread() const override;  // with very many candidates
   void Observe(const Event& event) override;
   void Adapt(const SweepSpec& spec) override;
   void Save(ArchiveWriter& archive) const override { record_.Save(archive); }
@@ -74,7 +74,7 @@ class Tpe : public Searcher {
 
   const Record& record() const { return record_; }
   // Whether the proposal is for the best of an earlier sweep.
-  bool Repeats(ProposalNumber proposal) const { return proposal.value < prior_.best().size(); }
+  bool RepeatsPrior(ProposalNumber proposal) const { return proposal.value < prior_.best().size(); }
   uint64_t seed() const { return seed_; }
   void Adapt(const SweepSpec& spec, Options options);
   void Rebuild();

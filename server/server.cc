@@ -136,7 +136,7 @@ struct Server::Parts {
         sessions(folder.path()),
         secrets(folder.path()),
         storage(std::move(opened_storage)),
-        reader(Reader::At(folder.database())),
+        reader(Reader::MakeLazy(folder.database())),
         marks(folder.path()),
         conductor(*options.algorithms, store, SteadyClock()),
         log_keeper(conductor, marks),

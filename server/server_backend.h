@@ -31,7 +31,7 @@ class ServerBackend final : public Backend {
 
   using Backend::Execute;
   std::vector<Answer> Execute(std::vector<Command> commands, const std::string& actor,
-                              const After& after) override {
+                              const Callback& after) override {
     return conductor_.Execute(std::move(commands), actor, after);
   }
   void QueryState(const std::function<void(const Brain&)>& look) override {

@@ -49,7 +49,7 @@ class Playback final : public Curves {
   }
 
   double ValueAt(TrialNumber trial, const Config&, Step step) const override {
-    return recording_.spec().objective().Of(MetricsAt(trial, step));
+    return recording_.spec().objective().ValueIn(MetricsAt(trial, step));
   }
 
   Metrics MetricsAt(TrialNumber trial, Step step) const override {

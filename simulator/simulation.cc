@@ -131,7 +131,7 @@ class Simulation {
     const auto due = brain_.Due(timeline_.now());
     if (!due || due == next_advance_) return;
     next_advance_ = due;
-    timeline_.At(*due, [this, due] {
+    timeline_.ScheduleAt(*due, [this, due] {
       if (next_advance_ != due) return;
       next_advance_.reset();
       Advance();
@@ -149,8 +149,8 @@ class Simulation {
         if (assumed_.startup.value == 0 && !OutcomeNow(gangs_[epoch])) {
           Train(epoch);
         } else {
-          timeline_.After(ToMicroseconds(assumed_.startup),
-                          [this, epoch] { FinishStartup(epoch); });
+          timeline_.ScheduleAfter(ToMicroseconds(assumed_.startup),
+                                  [this, epoch] { FinishStartup(epoch); });
         }
       }
     }
@@ -175,7 +175,7 @@ class Simulation {
     const Seconds duration =
         curves_.SecondsOf(gang.attempt.trial.number, NextReport(gang)).value_or(assumed_.step);
     gang.trained.value += duration.value;
-    timeline_.After(ToMicroseconds(duration), [this, epoch] { FinishReport(epoch); });
+    timeline_.ScheduleAfter(ToMicroseconds(duration), [this, epoch] { FinishReport(epoch); });
   }
 
   void FinishReport(Epoch epoch) {

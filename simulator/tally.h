@@ -60,7 +60,7 @@ class Tally {
 
   // All fields except steps_in_full. Before the end of the sweep, it describes the newest event.
   const Summary& summary() const { return summary_; }
-  bool over() const { return Ended(summary_.state); }
+  bool over() const { return HasEnded(summary_.state); }
   const std::vector<Trial>& trials() const { return trials_; }  // by number
 
  private:

@@ -33,19 +33,19 @@ class Timeline {
   Time now() const { return now_; }
   bool empty() const { return heap_.empty(); }
 
-  void At(Time when, Action action) {
+  void ScheduleAt(Time when, Action action) {
     heap_.push_back({std::max(when, now_), ++last_, std::move(action)});
-    std::push_heap(heap_.begin(), heap_.end(), Later);
+    std::push_heap(heap_.begin(), heap_.end(), IsLater);
   }
   // Time never passes kLastUs. REQUIRES: `us` was computed by ToMicroseconds.
-  void After(int64_t us, Action action) {
-    At(Time{std::min(now_.us + us, kLastUs)}, std::move(action));
+  void ScheduleAfter(int64_t us, Action action) {
+    ScheduleAt(Time{std::min(now_.us + us, kLastUs)}, std::move(action));
   }
 
   // REQUIRES: not empty.
   void RunNext() {
     ATTUNE_CHECK(!heap_.empty());
-    std::pop_heap(heap_.begin(), heap_.end(), Later);
+    std::pop_heap(heap_.begin(), heap_.end(), IsLater);
     const Entry next = std::move(heap_.back());
     heap_.pop_back();
     now_ = next.when;
@@ -58,7 +58,7 @@ class Timeline {
     uint64_t order;
     Action action;
   };
-  static bool Later(const Entry& a, const Entry& b) {
+  static bool IsLater(const Entry& a, const Entry& b) {
     return a.when == b.when ? a.order > b.order : a.when > b.when;
   }
 

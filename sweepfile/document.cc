@@ -62,12 +62,12 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    FinishNew({.kind = Node::Kind::kNull, .mark = At(mark)}, anchor);
+    FinishNew({.kind = Node::Kind::kNull, .mark = ToMark(mark)}, anchor);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
-    Node node{.kind = Node::Kind::kScalar, .text = value, .mark = At(mark)};
+    Node node{.kind = Node::Kind::kScalar, .text = value, .mark = ToMark(mark)};
     node.quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
     if (!node.quoted) CheckTag(tag, "?", node.mark);
     FinishNew(std::move(node), anchor);
@@ -76,23 +76,23 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end())
-      Refuse(At(mark), "the alias is inside the value that it refers to; write the value out");
-    Take(found->second, At(mark));
-    if (stack_.size() + Depth(found->second) > kMaxDepth) RefuseDepth(At(mark));
+      Refuse(ToMark(mark), "the alias is inside the value that it refers to; write the value out");
+    Take(found->second, ToMark(mark));
+    if (stack_.size() + Depth(found->second) > kMaxDepth) RefuseDepth(ToMark(mark));
     Finish(found->second);
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    CheckTag(tag, "tag:yaml.org,2002:seq", At(mark));
-    Open({.kind = Node::Kind::kList, .mark = At(mark)}, anchor);
+    CheckTag(tag, "tag:yaml.org,2002:seq", ToMark(mark));
+    Open({.kind = Node::Kind::kList, .mark = ToMark(mark)}, anchor);
   }
   void OnSequenceEnd() override { Close(); }
 
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    CheckTag(tag, "tag:yaml.org,2002:map", At(mark));
-    Open({.kind = Node::Kind::kMap, .mark = At(mark)}, anchor);
+    CheckTag(tag, "tag:yaml.org,2002:map", ToMark(mark));
+    Open({.kind = Node::Kind::kMap, .mark = ToMark(mark)}, anchor);
   }
   void OnMapEnd() override { Close(); }
 
@@ -107,16 +107,16 @@ class TreeBuilder final : public YAML::EventHandler {
   };
 
   [[noreturn]] void Refuse(Mark mark, std::string message) const {
-    throw Refused{Here(), mark, std::move(message)};
+    throw Refused{CurrentPlace(), mark, std::move(message)};
   }
   [[noreturn]] void RefuseDepth(Mark mark) const {
     Refuse(mark, "lists and maps are nested too deeply; at most " + std::to_string(kMaxDepth) +
                      " levels are allowed");
   }
 
-  Mark At(const YAML::Mark& mark) { return lines_.AtByte(mark.line, mark.column); }
+  Mark ToMark(const YAML::Mark& mark) { return lines_.AtByte(mark.line, mark.column); }
 
-  Place Here() const {
+  Place CurrentPlace() const {
     Place place;
     for (const Frame& frame : stack_) {
       if (frame.node.kind == Node::Kind::kList) {
@@ -131,7 +131,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void CheckTag(const std::string& tag, std::string_view implied, Mark mark) {
     if (tag.empty() || tag == "?" || tag == "!" || tag == implied) return;
     if (faults_.full()) return faults_.AddUnlisted();
-    faults_.Add(Here(), mark, "the YAML tag " + tag + " is not supported; remove it");
+    faults_.Add(CurrentPlace(), mark, "the YAML tag " + tag + " is not supported; remove it");
   }
 
   void Open(Node node, YAML::anchor_t anchor) {
@@ -199,7 +199,7 @@ class TreeBuilder final : public YAML::EventHandler {
       faults_.AddUnlisted();
     } else {
       faults_.Add(
-          Here(), parent.key_mark,
+          CurrentPlace(), parent.key_mark,
           "this key is already in line " + std::to_string(first->second) + "; remove one of them");
     }
     parent.has_key = false;

@@ -37,7 +37,7 @@ class Completion {
 
   void Run() {
     const Fields& file = reader_.file();
-    if (!file.Given("name")) spec_.name = DefaultName(options_);
+    if (!file.IsGiven("name")) spec_.name = DefaultName(options_);
     CheckName(file.spot("name"), spec_.name, faults_);
     for (size_t i = 0; i < spec_.tags.size(); ++i) {
       if (spec_.tags[i].empty())
@@ -48,7 +48,7 @@ class Completion {
     CompleteGang();
     if (spec_.stop.plateau)
       CompletePlateau(reader_.section("stop").spot("plateau"), spec_, faults_);
-    if (file.Given("command")) {
+    if (file.IsGiven("command")) {
       CompleteProgram(file, options_, spec_.program, faults_);
       CheckPlaceholders(file.spot("command"), spec_.space, faults_);
       if (!spec_.program.report_pattern.empty())
@@ -98,7 +98,7 @@ class Completion {
 
   void RefuseProgramKeys(const Section& section, const Fields& fields) {
     for (const Key& key : section.keys) {
-      if (!key.of_program || !fields.Given(key.name)) continue;
+      if (!key.of_program || !fields.IsGiven(key.name)) continue;
       const Spot& spot = fields.spot(key.name);
       faults_.Add(spot.place, spot.mark,
                   "applies only to a program that Attune runs; add command, or remove this key");

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMaxVariables = 1000;
 constexpr std::string_view kParamPrefix = "param.";
 
-std::string Absolute(const std::string& path, const std::string& directory) {
+std::string MakeAbsolute(const std::string& path, const std::string& directory) {
   // Without a trailing slash, so that the same folder always has the same text.
   std::string normal = (std::filesystem::path(directory) / path).lexically_normal().string();
   if (normal.size() > 1 && normal.back() == '/') normal.pop_back();
@@ -50,7 +50,7 @@ void CompleteCommand(const Spot& spot, const ParseOptions& options, Program& pro
                                 WriteAbsolute(options));
       return;
     }
-    executable = Absolute(executable, options.directory);
+    executable = MakeAbsolute(executable, options.directory);
   }
   if (!options.program_fault) return;
   const std::string fault = options.program_fault(executable);
@@ -137,9 +137,9 @@ void CompleteProgram(const Fields& file, const ParseOptions& options, Program& p
   const Spot& spot = file.spot("working_directory");
   std::string& directory = program.working_directory;
   if (IsAbsolute(directory)) {
-    directory = Absolute(directory, "/");
+    directory = MakeAbsolute(directory, "/");
   } else if (!options.directory.empty()) {
-    directory = Absolute(directory, options.directory);
+    directory = MakeAbsolute(directory, options.directory);
   } else {
     faults.AtValue(spot, (spot.node == nullptr
                               ? "missing, and the sweep file's folder is not known; "

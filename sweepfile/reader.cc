@@ -127,7 +127,7 @@ void CheckWord(const Key& key, const Spot& spot, Value& value, Faults& faults) {
 
 // Checks rules between the keys of a map.
 void CheckTogether(const Section& section, const Spot& spot, const Fields& fields, Faults& faults) {
-  const auto given = [&](const std::string& key) { return fields.Given(key); };
+  const auto given = [&](const std::string& key) { return fields.IsGiven(key); };
   for (const Key& key : section.keys) {
     if (key.required && !given(key.name)) {
       std::string message = "missing: " + LowerFirst(key.help);

@@ -28,7 +28,7 @@ struct Spot {
 class Fields {
  public:
   // Whether the file has the key, valid or not.
-  bool Given(std::string_view key) const { return spots_.at(std::string(key)).node != nullptr; }
+  bool IsGiven(std::string_view key) const { return spots_.at(std::string(key)).node != nullptr; }
   const Spot& spot(std::string_view key) const { return spots_.at(std::string(key)); }
 
   // The value from the file, or else the default; null if there is neither.

@@ -136,7 +136,7 @@ Result<Value> ParseReal(std::string_view text) {
   return Value(real);
 }
 
-Error Expected(std::string_view what, const Node& node) {
+Error MismatchError(std::string_view what, const Node& node) {
   return Invalid("expected " + std::string(what) + ", found " + Describe(node));
 }
 
@@ -155,12 +155,12 @@ bool IsNotFinite(std::string_view text) {
 Result<Value> ReadNumeric(std::string_view what, const Node& node) {
   if (IsScalar(node) && IsNotFinite(node.text))
     return Invalid("expected a finite number, found the number " + node.text);
-  if (!IsScalar(node) || !IsNumeric(LookAt(node.text))) return Expected(what, node);
+  if (!IsScalar(node) || !IsNumeric(LookAt(node.text))) return MismatchError(what, node);
   if (!node.quoted) return ReadValue(node);
   Node plain = node;
   plain.quoted = false;
   if (const Result<Value> value = ReadValue(plain); !value.ok()) return value.error();
-  return Invalid(Expected(what, node).message + "; remove the quotes");
+  return Invalid(MismatchError(what, node).message + "; remove the quotes");
 }
 
 // Removes the number at the beginning of `text` and returns it.
@@ -213,7 +213,7 @@ std::string Describe(const Node& node) {
 }
 
 Result<Value> ReadValue(const Node& node) {
-  if (!IsScalar(node)) return Expected("a number, text, true or false", node);
+  if (!IsScalar(node)) return MismatchError("a number, text, true or false", node);
   if (node.quoted) {
     if (node.text.find('\0') != node.text.npos) return Invalid("the text holds a NUL character");
     return Value(node.text);
@@ -229,14 +229,14 @@ Result<Value> ReadValue(const Node& node) {
     case Look::kReal:
       return ParseReal(node.text);
     case Look::kNotFinite:
-      return Expected("a finite number", node);
+      return MismatchError("a finite number", node);
     default:
       return Value(node.text);
   }
 }
 
 Result<std::string> ReadText(const Node& node) {
-  if (!IsScalar(node)) return Expected("text", node);
+  if (!IsScalar(node)) return MismatchError("text", node);
   if (node.text.find('\0') != node.text.npos) return Invalid("the text holds a NUL character");
   return node.text;
 }
@@ -245,7 +245,7 @@ Result<bool> ReadBoolean(const Node& node) {
   if (IsScalar(node) && !node.quoted && LookAt(node.text) == Look::kBoolean) {
     return node.text[0] == 't' || node.text[0] == 'T';
   }
-  Error error = Expected("true or false", node);
+  Error error = MismatchError("true or false", node);
   if (IsScalar(node)) {
     for (const std::string_view yes : {"yes", "Yes", "on", "On", "y"}) {
       if (node.text == yes) error.message += "; write true";
@@ -266,7 +266,7 @@ Result<int64_t> ReadInteger(const Node& node) {
   if (const auto* integer = std::get_if<int64_t>(&*number)) return *integer;
   const double real = std::get<double>(*number);
   if (real != std::floor(real) || std::abs(real) > kMaxExactReal) {
-    return Expected("an integer", node);
+    return MismatchError("an integer", node);
   }
   return static_cast<int64_t>(real);
 }
@@ -280,7 +280,7 @@ Result<double> ReadReal(const Node& node) {
 
 Result<Seconds> ReadDuration(const Node& node) {
   constexpr std::string_view kWhat = "a duration such as 90s, 10m or 2h";
-  if (!IsScalar(node)) return Expected(kWhat, node);
+  if (!IsScalar(node)) return MismatchError(kWhat, node);
   std::string_view rest = node.text;
   const std::optional<double> number = TakeNumber(rest);
   if (number && rest.empty()) {
@@ -294,12 +294,12 @@ Result<Seconds> ReadDuration(const Node& node) {
       if (std::isfinite(seconds)) return Seconds{seconds};
     }
   }
-  return Invalid(Expected(kWhat, node).message + "; units are ms, s, m, h and d");
+  return Invalid(MismatchError(kWhat, node).message + "; units are ms, s, m, h and d");
 }
 
 Result<int64_t> ReadSize(const Node& node) {
   constexpr std::string_view kWhat = "a size such as 512MiB or 16GiB";
-  if (!IsScalar(node)) return Expected(kWhat, node);
+  if (!IsScalar(node)) return MismatchError(kWhat, node);
   std::string_view rest = node.text;
   // Whole numbers are read as integers, because a double cannot represent 2^63 - 1.
   int64_t whole = 0;
@@ -324,7 +324,7 @@ Result<int64_t> ReadSize(const Node& node) {
     if (bytes != std::floor(bytes) || bytes > kMaxExactReal) break;
     return static_cast<int64_t>(bytes);
   }
-  return Invalid(Expected(kWhat, node).message +
+  return Invalid(MismatchError(kWhat, node).message +
                  "; a whole number of bytes with a unit: B, KiB, MiB, GiB, TiB, kB, MB, GB or TB");
 }
 

@@ -41,9 +41,9 @@ class DomainReader {
       : spot_(spot), fields_(fields), faults_(faults) {}
 
   std::optional<Domain> Read() {
-    const bool range = fields_.Given("min") || fields_.Given("max");
-    const bool choice = fields_.Given("values");
-    const bool constant = fields_.Given("value");
+    const bool range = fields_.IsGiven("min") || fields_.IsGiven("max");
+    const bool choice = fields_.IsGiven("values");
+    const bool constant = fields_.IsGiven("value");
     if (range + choice + constant != 1) {
       faults_.Add(spot_.place, spot_.mark,
                   range + choice + constant == 0
@@ -53,7 +53,7 @@ class DomainReader {
     }
     if (range) return ReadRange();
     for (const char* key : {"scale", "step"}) {
-      if (!fields_.Given(key)) continue;
+      if (!fields_.IsGiven(key)) continue;
       faults_.Add(spot_.place.Key(key), fields_.spot(key).mark,
                   "only a range (min and max) has a " + std::string(key) + "; remove it");
     }
@@ -63,7 +63,7 @@ class DomainReader {
  private:
   std::optional<Domain> ReadRange() {
     for (const char* key : {"min", "max"}) {
-      if (fields_.Given(key)) continue;
+      if (fields_.IsGiven(key)) continue;
       faults_.Add(spot_.place.Key(key), spot_.mark, "missing: a range needs min and max");
       return std::nullopt;
     }

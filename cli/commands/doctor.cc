@@ -68,7 +68,7 @@ ServerFacts AskServer(const ServerChoice& choice) {
 }
 
 // Breaks the text at spaces into lines of at most `columns`.
-std::vector<std::string> Wrapped(const std::string& text, size_t columns) {
+std::vector<std::string> WrapText(const std::string& text, size_t columns) {
   std::vector<std::string> lines;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
@@ -89,7 +89,7 @@ void PrintFindings(const std::vector<Finding>& findings, Output& out) {
     out.Print(
         style.Paint(ColourOfHealth(finding.health), Pad(ToText(finding.health), kHealthColumns)) +
         Pad(finding.name, kCheckColumns) + finding.detail);
-    for (const std::string& line : Wrapped(finding.remedy, columns))
+    for (const std::string& line : WrapText(finding.remedy, columns))
       out.Print(std::string(kHealthColumns, ' ') + line);
   }
 }

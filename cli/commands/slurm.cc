@@ -73,7 +73,7 @@ Status CountRemainingHours(slurm::Tools& tools, const slurm::FleetFolder& folder
   return hours->Write();
 }
 
-ExitCode Down(const SlurmDownFlags& flags, Console& console) {
+ExitCode EndPilots(const SlurmDownFlags& flags, Console& console) {
   auto folder = slurm::FleetFolder::Open(flags.data_dir);
   if (!folder.ok()) return Fail(console, folder.error());
   if (const Status ended = EndManager(*folder); !ended.ok()) return Fail(console, ended.error());
@@ -327,7 +327,7 @@ void AddSlurmCommands(CLI::App& app, Action& chosen) {
   CLI::App& noun = *app.add_subcommand("slurm", "Run executors as Slurm jobs");
   noun.require_subcommand(1);
   AddCommand<SlurmUpFlags>(noun, chosen, "up", "Start and stop pilots as gangs need them", SlurmUp);
-  AddCommand<SlurmDownFlags>(noun, chosen, "down", "End all pilots and their manager", Down);
+  AddCommand<SlurmDownFlags>(noun, chosen, "down", "End all pilots and their manager", EndPilots);
   AddCommand<ClientFlags>(noun, chosen, "status", "Show pilots and their jobs", ShowStatus);
   AddCommand<SlurmLogsFlags>(noun, chosen, "logs", "Print the output of a pilot", ShowLogs);
 }

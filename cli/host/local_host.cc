@@ -215,7 +215,7 @@ class LocalServer final : public RunningServer {
   std::string rpc_target() const override {
     if (!rpc_) return "";
     const std::string target = server_->rpc_target();
-    return Bracketed(ReachableAddress(rpc_host_)) + target.substr(target.rfind(':'));
+    return AddBrackets(ReachableAddress(rpc_host_)) + target.substr(target.rfind(':'));
   }
   tls::Join join() const override { return tls::ParseJoin(server_->join()).value(); }
 

@@ -46,7 +46,7 @@ std::string HostName() {
   return name.data();
 }
 
-std::string Bracketed(const std::string& address) {
+std::string AddBrackets(const std::string& address) {
   return address.find(':') == std::string::npos ? address : "[" + address + "]";
 }
 

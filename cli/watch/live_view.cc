@@ -45,10 +45,10 @@ std::string HeaderLine(const SweepModel& sweep, const Style& style, double now) 
 
 std::string RungsLine(const SweepModel& sweep) {
   int64_t largest = 1;
-  for (const int64_t rung : sweep.rungs()) largest = std::max(largest, sweep.Reached(rung));
+  for (const int64_t rung : sweep.rungs()) largest = std::max(largest, sweep.CountReached(rung));
   std::string line;
   for (const int64_t rung : sweep.rungs()) {
-    const int64_t reached = sweep.Reached(rung);
+    const int64_t reached = sweep.CountReached(rung);
     const double fraction = static_cast<double>(reached) / static_cast<double>(largest);
     const std::string bar = Bar(fraction, kRungBarColumns, "");
     line += (line.empty() ? "rung " : " │ rung ") + std::to_string(rung) + ' ' + bar +

@@ -96,7 +96,7 @@ void SweepModel::Apply(const ServerEvent& event) {
     row.last = value;
     const bool is_feasible = std::ranges::all_of(constraints_, [&](const Constraint& constraint) {
       const std::optional<double> bounded = FindMetric(data.metrics, constraint.metric);
-      return bounded.has_value() && constraint.Holds(*bounded);
+      return bounded.has_value() && constraint.IsMetBy(*bounded);
     });
     if (!is_feasible) return;
     if (!row.best.has_value() || objective_.Better(*value, *row.best)) row.best = value;
@@ -115,7 +115,7 @@ int64_t SweepModel::ended_trials() const {
                        [](const auto& entry) { return IsFinal(entry.second.state); });
 }
 
-int64_t SweepModel::Reached(int64_t rung) const {
+int64_t SweepModel::CountReached(int64_t rung) const {
   return std::count_if(trials_.begin(), trials_.end(),
                        [&](const auto& entry) { return entry.second.step >= rung; });
 }

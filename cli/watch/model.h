@@ -54,8 +54,8 @@ class SweepModel {
   bool ended() const;
   int64_t Count(std::string_view state) const;
   int64_t ended_trials() const;
-  int64_t Reached(int64_t rung) const;  // number of trials at this step or later
-  const TrialRow* Best() const;         // null before the first report; owned by the model
+  int64_t CountReached(int64_t rung) const;  // number of trials at this step or later
+  const TrialRow* Best() const;              // null before the first report; owned by the model
 
  private:
   std::string id_;

@@ -12,18 +12,18 @@ class Searcher {
  public:
   virtual ~Searcher() = default;
 
-  // Returns a configuration that is valid in the sweep's space, or Wait, or Exhausted. After Wait, the
-  // searcher is asked again after the next event of the sweep. If it waits although no trial runs or
-  // will run, it counts as exhausted.
+  // Returns a configuration that is valid in the sweep's space, or Wait, or Exhausted. After Wait,
+  // the searcher is asked again after the next event of the sweep. If it waits although no trial
+  // runs or will run, it counts as exhausted.
   //
-  // Random numbers depend on the proposal number, so trials that the searcher did not propose do not
-  // change them.
+  // Random numbers depend on the proposal number, so trials that the searcher did not propose do
+  // not change them.
   virtual Suggestion Suggest(ProposalNumber proposal) const = 0;
 
   // Whether a suggestion takes longer than a millisecond, so that reports cannot wait for it. Then
-  // Suggest is called for a copy on another thread, and the answer comes back as a command. The result
-  // changes only in Observe and Adapt.
-  virtual bool Thinks() const { return false; }
+  // Suggest is called for a copy on another thread, and the answer comes back as a command. The
+  // result changes only in Observe and Adapt.
+  virtual bool NeedsThread() const { return false; }
 
   // Called for every event of the sweep, in order. Only this and Adapt change the searcher.
   virtual void Observe(const Event& event) = 0;

@@ -127,7 +127,7 @@ double Divergence(const Column& column) {
 std::vector<bool> BestOf(const Objective& objective, const std::vector<TrialResult>& results) {
   std::vector<double> values;
   for (const TrialResult& result : results) {
-    const double value = objective.Of(result.metrics);
+    const double value = objective.ValueIn(result.metrics);
     if (std::isfinite(value)) values.push_back(value);
   }
   std::ranges::sort(values, [&](double a, double b) { return objective.Better(a, b); });
@@ -137,7 +137,7 @@ std::vector<bool> BestOf(const Objective& objective, const std::vector<TrialResu
   if (values.size() < kFewestBest) return best;
   const double cutoff = values[std::min(wanted, values.size()) - 1];
   for (size_t i = 0; i < results.size(); ++i) {
-    const double value = objective.Of(results[i].metrics);
+    const double value = objective.ValueIn(results[i].metrics);
     best[i] = std::isfinite(value) && !objective.Worse(value, cutoff);
   }
   return best;

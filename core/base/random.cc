@@ -26,8 +26,8 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-constexpr uint32_t Low(uint64_t x) { return static_cast<uint32_t>(x); }
-constexpr uint32_t High(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
+constexpr uint32_t LowWord(uint64_t x) { return static_cast<uint32_t>(x); }
+constexpr uint32_t HighWord(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
 
 }  // namespace
 
@@ -39,8 +39,8 @@ std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, std::array<uint3
   for (int round = 0; round < kRounds; ++round) {
     const uint64_t product0 = kMultiplier0 * counter[0];
     const uint64_t product1 = kMultiplier1 * counter[2];
-    counter = {High(product1) ^ counter[1] ^ key[0], Low(product1),
-               High(product0) ^ counter[3] ^ key[1], Low(product0)};
+    counter = {HighWord(product1) ^ counter[1] ^ key[0], LowWord(product1),
+               HighWord(product0) ^ counter[3] ^ key[1], LowWord(product0)};
     key[0] += kWeyl0;
     key[1] += kWeyl1;
   }
@@ -51,7 +51,7 @@ std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, std::array<uint3
 // share a block. The two lower words count blocks.
 RandomStream::RandomStream(uint64_t seed, TrialNumber trial, std::string_view purpose) {
   const uint64_t key = Mix(Mix(seed) ^ HashText(purpose));
-  key_ = {Low(key), High(key)};
+  key_ = {LowWord(key), HighWord(key)};
   counter_ = {0, 0, trial.value, 0};
 }
 

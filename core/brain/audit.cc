@@ -183,7 +183,7 @@ std::optional<std::string> Auditor::Next(const Event& event) {
 }
 
 // The suggestion of the current searcher, or of the searcher as it was at the ProposalBegun.
-Suggestion Auditor::Suggested(const Sweep& sweep, ProposalNumber proposal, bool thought) const {
+Suggestion Auditor::SuggestAgain(const Sweep& sweep, ProposalNumber proposal, bool thought) const {
   return thought ? ThoughtOf(state_, sweep).searcher->Suggest(proposal)
                  : sweep.searcher->Suggest(proposal);
 }
@@ -196,7 +196,7 @@ std::optional<std::string> Auditor::CheckProposal(const TrialCreated& created) {
   const ProposalNumber number = created.proposal.value_or(sweep.next_proposal);
   const Suggestion proposed = HasInitialPoint(sweep)
                                   ? NextInitialPoint(sweep)
-                                  : Suggested(sweep, number, created.thought.has_value());
+                                  : SuggestAgain(sweep, number, created.thought.has_value());
   const auto* again = std::get_if<Proposed>(&proposed);
   const std::string recorded = "trial " + ToString(created.trial) + " is recorded with ";
   const std::string here = ", but " + sweep.spec.searcher.name;
@@ -229,7 +229,7 @@ std::optional<std::string> Auditor::CheckPromotion(const TrialPromoted& promoted
 std::optional<std::string> Auditor::CheckExhausted(const SearchExhausted& exhausted) {
   const Sweep& sweep = *state_.Find(exhausted.sweep);
   const Suggestion suggestion =
-      Suggested(sweep, sweep.next_proposal, exhausted.thought.has_value());
+      SuggestAgain(sweep, sweep.next_proposal, exhausted.thought.has_value());
   const auto* proposed = std::get_if<Proposed>(&suggestion);
   if (proposed == nullptr) return std::nullopt;
   return "sweep " + ToString(sweep.id) + ": the log says that the search is exhausted, but " +

@@ -27,7 +27,7 @@ class Auditor {
 
  private:
   std::optional<std::string> CheckProposal(const TrialCreated& created);
-  Suggestion Suggested(const Sweep& sweep, ProposalNumber proposal, bool thought) const;
+  Suggestion SuggestAgain(const Sweep& sweep, ProposalNumber proposal, bool thought) const;
   std::optional<std::string> CheckPromotion(const TrialPromoted& promoted, Time now);
   std::optional<std::string> CheckExhausted(const SearchExhausted& exhausted);
   std::optional<std::string> CheckConsequence(const Event& event);

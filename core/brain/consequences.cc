@@ -55,7 +55,7 @@ void EndTrial(const Trial& trial, TrialState state, const std::string& reason, F
 
 void KillTrials(const Sweep& sweep, const std::string& reason, const Trial* except, Facts& facts) {
   for (const auto& [number, trial] : sweep.trials) {
-    if (!Ended(trial.state) && &trial != except)
+    if (!HasEnded(trial.state) && &trial != except)
       EndWithAttempt(trial, TrialState::kKilled, reason, facts);
   }
 }
@@ -64,7 +64,7 @@ void BeginStopping(const Sweep& sweep, SweepState outcome, const std::string& re
                    TrialState waiting, Facts& facts) {
   facts.push_back(SweepStopping{sweep.id, outcome, reason});
   for (const auto& [number, trial] : sweep.trials) {
-    if (!Ended(trial.state) && !trial.live)
+    if (!HasEnded(trial.state) && !trial.live)
       EndTrial(trial, waiting, "not started again: " + reason, facts);
   }
 }

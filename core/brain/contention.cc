@@ -13,7 +13,7 @@
 namespace attune {
 namespace {
 
-bool Reserves(const State& state, const Sweep& sweep) {
+bool HasReservation(const State& state, const Sweep& sweep) {
   return state.reservation && state.reservation->sweep == sweep.id;
 }
 
@@ -193,17 +193,17 @@ std::string DescribeShortage(const State& state, const Sweep& sweep, const GangR
     text = alone ? there + ", and no other executor is connected" : text + "; " + there;
   };
   if (const std::string closed = ClosedNames(state, request); !closed.empty())
-    add("no trial may start on " + closed, hosts.All().empty());
+    add("no trial may start on " + closed, hosts.List().empty());
   if (const std::string avoided = AvoidedNames(request, hosts); !avoided.empty())
     add("failure.on_log excludes " + avoided + " until a restart or `attune executor resume`",
         std::ranges::all_of(
-            hosts.All(), [&](const Host* host) { return request.avoided.contains(host->name); }));
+            hosts.List(), [&](const Host* host) { return request.avoided.contains(host->name); }));
   if (!state.reservation) return text;
   std::string names;
   for (const auto& [name, workers] : state.reservation->workers)
     names += (names.empty() ? "" : ", ") + name;
   return text + "; slots of " + names + " are reserved for " +
-         (Reserves(state, sweep) ? "it" : "sweep " + ToString(state.reservation->sweep));
+         (HasReservation(state, sweep) ? "it" : "sweep " + ToString(state.reservation->sweep));
 }
 
 Hosts ReachableHosts(const State& state, const Reachable& reachable) {
@@ -310,11 +310,11 @@ class Round {
     StartNext(state_, sweep, std::move(ranks), "", now_, start, skipped);
     if (start.empty()) {
       agenda_.MarkWaiting(sweep.id);
-      if (Reserves(state_, sweep))
+      if (HasReservation(state_, sweep))
         facts_.push_back(ReservationReleased{sweep.id, "its searcher has nothing to start now"});
       return;
     }
-    if (passed_ != nullptr && !Reserves(state_, *passed_)) return Reserve(sweep);
+    if (passed_ != nullptr && !HasReservation(state_, *passed_)) return Reserve(sweep);
     facts_ = std::move(start);
   }
 
@@ -357,7 +357,7 @@ GangRequest RequestFor(const State& state, const Sweep& sweep) {
 }
 
 bool MustSpareReservation(const State& state, const Sweep& sweep) {
-  if (!state.reservation || Reserves(state, sweep)) return false;
+  if (!state.reservation || HasReservation(state, sweep)) return false;
   const Sweep* holder = state.Find(state.reservation->sweep);  // null: it is released soon
   return holder != nullptr && holder->spec.priority >= sweep.spec.priority;
 }

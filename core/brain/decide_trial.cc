@@ -39,7 +39,7 @@ Status Decider::operator()(const KillTrial& command) {
   if (!sweep.ok()) return sweep.error();
   if (Status exists = CheckExists(**sweep, command.trial); !exists.ok()) return exists;
   const Trial* trial = (*sweep)->Find(command.trial.number);
-  if (trial == nullptr || Ended(trial->state))
+  if (trial == nullptr || HasEnded(trial->state))
     return Conflict("trial " + ToString(command.trial) + " has already ended");
   EndTrial(*trial, TrialState::kKilled, "killed on request", facts_);
   return {};
@@ -133,7 +133,7 @@ Status Decider::CheckReopening(const Sweep& sweep, const ReopenTrial& command) {
   const TrialRecord& record = command.record;
   const Trial* trial = sweep.Find(record.id.number);
   const TrialState state = trial != nullptr ? trial->state : record.state;
-  if (!Ended(state))
+  if (!HasEnded(state))
     return Conflict("trial " + ToString(record.id) + " has not ended: it is " +
                     std::string(Name(state)) + "; wait for its end or kill it first");
   if (trial != nullptr && trial->live)

@@ -20,8 +20,8 @@ const Executor* FindPresent(const State& state, const std::string& name) {
 }
 
 // Ends the executor's parts of gangs, so that their trials continue elsewhere.
-void Lose(const State& state, const Executor& executor, const std::string& reason, Time now,
-          Facts& facts) {
+void RecordLoss(const State& state, const Executor& executor, const std::string& reason, Time now,
+                Facts& facts) {
   std::set<TrialId> ended_trials;  // an earlier trial in this loop may have ended its whole sweep
   size_t next_fact = 0;
   for (const auto& [epoch, id] : executor.attempts) {
@@ -43,7 +43,7 @@ Status DecideJoin(const State& state, const JoinExecutor& command, Time now, Fac
   if (Status valid = CheckJoin(command); !valid.ok()) return valid;
   if (const Executor* present = FindPresent(state, command.name)) {
     if (present->instance == command.instance) return {};
-    Lose(state, *present, "a new process replaced it", now, facts);
+    RecordLoss(state, *present, "a new process replaced it", now, facts);
   }
   std::vector<SweepId> deleted;
   for (const SweepFiles& files : command.sweeps) {
@@ -67,7 +67,7 @@ Status DecideJoin(const State& state, const JoinExecutor& command, Time now, Fac
 void DecideLoss(const State& state, const LoseExecutor& command, Time now, Facts& facts) {
   const Executor* present = FindPresent(state, command.name);
   if (present != nullptr && present->incarnation == command.incarnation)
-    Lose(state, *present, command.reason, now, facts);
+    RecordLoss(state, *present, command.reason, now, facts);
 }
 
 void DecideHealth(const State& state, const ReportHealth& command, Facts& facts) {

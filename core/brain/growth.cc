@@ -43,7 +43,7 @@ struct Small {
 };
 
 // Whether the trial has been asked to grow.
-bool Grows(const Trial& trial) {
+bool IsAskedToGrow(const Trial& trial) {
   return trial.yield_verdict && trial.yield_verdict->kind == VerdictKind::kResize;
 }
 
@@ -65,10 +65,10 @@ std::vector<Small> Candidates(const State& state, Time now, const Agenda& agenda
     for (const auto& [time, number] : sweep.small) {
       const Trial& trial = *sweep.Find(number);
       if (trial.live->verdict == VerdictKind::kResize) return {};
-      if (Grows(trial) &&
+      if (IsAskedToGrow(trial) &&
           (trial.live->part_outcome != Outcome::kFinished || !trial.live->ended_parts.empty()))
         return {};
-      if (Grows(trial)) return {{&sweep, &trial}};
+      if (IsAskedToGrow(trial)) return {{&sweep, &trial}};
       if (time <= now && MayGrow(sweep, trial)) candidates.push_back({&sweep, &trial});
     }
   }
@@ -167,7 +167,7 @@ void GrowGang(const State& state, const Reachable& reachable, Time now, Agenda& 
   for (const Small& small : Candidates(state, now, agenda)) {
     const Attempt& live = *small.trial->live;
     if (agenda.without_growth.contains(live.epoch)) continue;
-    const bool grows = Grows(*small.trial);
+    const bool grows = IsAskedToGrow(*small.trial);
     if (grows && !AllReachable(state, hosts)) return;
     const int room = WorkersIfRestarted(state, small, hosts);
     if (room == 0 && !grows) {

@@ -60,7 +60,7 @@ std::optional<Fact> NewTrial(const Sweep& sweep) {
                         .origin = std::string(kInitialPoints),
                         .rationale = std::move(point.rationale)};
   }
-  if (sweep.searcher->Thinks()) return ProposalBegun{sweep.id, sweep.next_proposal};
+  if (sweep.searcher->NeedsThread()) return ProposalBegun{sweep.id, sweep.next_proposal};
   return Follow(sweep, sweep.searcher->Suggest(sweep.next_proposal), std::nullopt);
 }
 

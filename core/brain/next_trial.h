@@ -8,8 +8,8 @@
 
 #include "core/brain/consequences.h"
 
-// Decides what a sweep runs next. If its searcher thinks (Searcher::Thinks), it is not asked here.
-// A ProposalBegun starts the computation, and the proposal comes back as a command.
+// Decides what a sweep runs next. If its searcher thinks (Searcher::NeedsThread), it is not asked
+// here. A ProposalBegun starts the computation, and the proposal comes back as a command.
 namespace attune {
 
 // Whether the sweep may start one more attempt now.

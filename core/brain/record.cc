@@ -254,7 +254,7 @@ class Recorder {
 
   void Complete(const TrialReported& fact, Step last) {
     const std::string text = "reached step " + Text(last) + ", the last";
-    const double value = sweep_.spec.objective().Of(fact.report.metrics);
+    const double value = sweep_.spec.objective().ValueIn(fact.report.metrics);
     facts_.push_back(TrialDecided{
         .attempt = fact.attempt,
         .step = fact.report.step,

@@ -6,8 +6,8 @@
 #include "core/log/command.h"
 #include "core/state/state.h"
 
-// Proposals of searchers that think (Searcher::Thinks). The brain says which proposals are due. The
-// server computes them on other threads and brings the answers as commands.
+// Proposals of searchers that think (Searcher::NeedsThread). The brain says which proposals are
+// due. The server computes them on other threads and brings the answers as commands.
 namespace attune {
 
 // A proposal that is due. It shares no data with the brain.
@@ -21,8 +21,8 @@ struct Thought {
   Propose Think() const { return {sweep, proposal, position, searcher->Suggest(proposal)}; }
 };
 
-// The proposals that were begun after this position and are still due. Compute a proposal only once the
-// log is durable up to its position.
+// The proposals that were begun after this position and are still due. Compute a proposal only once
+// the log is durable up to its position.
 std::vector<Thought> Thoughts(const State& state, EventSeq after);
 
 // The due proposal of this sweep. REQUIRES: sweep.thinking.

@@ -39,7 +39,7 @@ std::optional<Error> ForeignMetric(const Objective& wanted, SweepId from,
                            " it; name a sweep with the same mode");
 }
 
-std::optional<Error> Foreign(const SweepSpec& spec, SweepId from, const SweepSpec& earlier) {
+std::optional<Error> WhyForeign(const SweepSpec& spec, SweepId from, const SweepSpec& earlier) {
   for (const Objective& wanted : spec.objectives) {
     if (auto error = ForeignMetric(wanted, from, earlier.objectives)) return error;
   }
@@ -53,8 +53,9 @@ std::optional<Error> Foreign(const SweepSpec& spec, SweepId from, const SweepSpe
 
 // The configuration of the result in the new space, or the name of a parameter that is out of
 // range.
-std::variant<Config, std::string> Moved(const SweepSpec& spec, SweepId from,
-                                        const TrialResult& result, std::set<std::string>& drawn) {
+std::variant<Config, std::string> MoveToSpace(const SweepSpec& spec, SweepId from,
+                                              const TrialResult& result,
+                                              std::set<std::string>& drawn) {
   RandomStream random(spec.seed, result.trial, "warm_start/" + ToString(from));
   Config config;
   for (const size_t place : spec.space.order()) {
@@ -86,7 +87,7 @@ struct Candidate {
 bool IsOutside(const std::vector<Constraint>& constraints, const Metrics& metrics) {
   return std::ranges::any_of(constraints, [&](const Constraint& constraint) {
     const auto found = metrics.find(constraint.metric);
-    return found != metrics.end() && !constraint.Holds(found->second);
+    return found != metrics.end() && !constraint.IsMetBy(found->second);
   });
 }
 
@@ -103,7 +104,7 @@ Candidate CandidateOf(const SweepSpec& spec, TrialResult result) {
 }
 
 // The results in the same order as Record::Better and BestOf of searchers give.
-std::vector<TrialResult> Ranked(const SweepSpec& spec, std::vector<TrialResult> results) {
+std::vector<TrialResult> RankResults(const SweepSpec& spec, std::vector<TrialResult> results) {
   std::vector<Candidate> candidates;
   for (TrialResult& result : results) candidates.push_back(CandidateOf(spec, std::move(result)));
   std::ranges::sort(candidates, {}, [](const Candidate& candidate) {
@@ -148,14 +149,14 @@ std::string Text(const WarmStart& start, size_t inside,
 
 Result<WarmStart> TakeResults(const SweepSpec& spec, SweepId from, const SweepSpec& earlier,
                               std::vector<TrialResult> results) {
-  if (auto foreign = Foreign(spec, from, earlier)) return *foreign;
+  if (auto foreign = WhyForeign(spec, from, earlier)) return *foreign;
   if (results.empty()) return Refusal(from, "has no results yet; wait for its first results");
   WarmStart start{.from = from, .results = std::ssize(results)};
   std::vector<PriorResult> inside;
   std::map<std::string, int64_t> outside;
   std::set<std::string> drawn;
-  for (const TrialResult& result : Ranked(spec, std::move(results))) {
-    auto moved = Moved(spec, from, result, drawn);
+  for (const TrialResult& result : RankResults(spec, std::move(results))) {
+    auto moved = MoveToSpace(spec, from, result, drawn);
     if (auto* config = std::get_if<Config>(&moved)) {
       inside.push_back({.from = {from, result.trial}, .config = std::move(*config)});
     } else {

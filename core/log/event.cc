@@ -96,11 +96,11 @@ std::string_view Name(FailureKind kind) {
   return "unknown";
 }
 
-bool Ended(SweepState state) {
+bool HasEnded(SweepState state) {
   return state != SweepState::kRunning && state != SweepState::kPaused;
 }
 
-bool Ended(TrialState state) {
+bool HasEnded(TrialState state) {
   return state != TrialState::kPending && state != TrialState::kRunning &&
          state != TrialState::kPaused;
 }

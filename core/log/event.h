@@ -70,7 +70,7 @@ const std::string* ExecutorOf(const Fact& fact);
 
 // Calls `handle` with the event inside `fact` if its row says that the consumer handles it:
 //
-//   Dispatch<kTables>(fact, [&](const auto& event) -> decltype(On(event)) { On(event); });
+//   Dispatch<kTables>(fact, [&](const auto& event) -> decltype(Handle(event)) { Handle(event); });
 //
 // Does not compile if a handled event has no code, or if an ignored event has some. The return type
 // of `handle` must name the call that it makes, so that the compiler can check that it exists.

@@ -25,8 +25,8 @@ std::string_view Name(TrialState state);
 std::string_view Name(AttemptState state);
 std::string_view Name(Outcome outcome);
 
-bool Ended(SweepState state);
-bool Ended(TrialState state);
+bool HasEnded(SweepState state);
+bool HasEnded(TrialState state);
 
 // Metrics of a trial at a step, from rank 0. `seconds` is training time since the attempt began.
 struct Report {

@@ -40,7 +40,7 @@ double RoundToDecimals(double value, int decimals) {
 }
 
 // The value for a message; a long text is cut.
-std::string Shown(const Value& value) {
+std::string FormatForMessage(const Value& value) {
   constexpr size_t kShownBytes = 80;
   const auto* text = std::get_if<std::string>(&value);
   return text != nullptr ? CutEnd(*text, kShownBytes) : FormatValue(value);
@@ -63,7 +63,8 @@ double StepAt(const FloatDomain& domain, int64_t index) {
 Result<Value> AdmitTo(const FloatDomain& domain, const Value& value) {
   const auto number = AsNumber(value);
   if (!number) {
-    return Invalid("'" + Shown(value) + "' is " + std::string(TypeName(value)) + ", not a number");
+    return Invalid("'" + FormatForMessage(value) + "' is " + std::string(TypeName(value)) +
+                   ", not a number");
   }
   if (!std::isfinite(*number)) return Invalid(FormatReal(*number) + " is not a finite number");
   if (*number < domain.min) {
@@ -87,7 +88,7 @@ Result<Value> AdmitTo(const FloatDomain& domain, const Value& value) {
 Result<Value> AdmitTo(const IntDomain& domain, const Value& value) {
   const int64_t* number = std::get_if<int64_t>(&value);
   if (!number) {
-    return Invalid("'" + Shown(value) + "' is " + std::string(TypeName(value)) +
+    return Invalid("'" + FormatForMessage(value) + "' is " + std::string(TypeName(value)) +
                    ", not an integer");
   }
   const std::string text = std::to_string(*number);
@@ -108,15 +109,16 @@ Result<Value> AdmitTo(const CategoricalDomain& domain, const Value& value) {
   constexpr size_t kShown = 20;
   std::string known;
   for (size_t i = 0; i < domain.values.size() && i < kShown; ++i) {
-    known += (i == 0 ? "" : ", ") + Shown(domain.values[i]);
+    known += (i == 0 ? "" : ", ") + FormatForMessage(domain.values[i]);
   }
   if (domain.values.size() > kShown) known += ", …";
-  return Invalid("'" + Shown(value) + "' is not one of its values: " + known);
+  return Invalid("'" + FormatForMessage(value) + "' is not one of its values: " + known);
 }
 
 Result<Value> AdmitTo(const ConstantDomain& domain, const Value& value) {
   if (SameSetting(domain.value, value)) return domain.value;
-  return Invalid("'" + Shown(value) + "' is not its only value, " + Shown(domain.value));
+  return Invalid("'" + FormatForMessage(value) + "' is not its only value, " +
+                 FormatForMessage(domain.value));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ FrontChange AddToFront(const std::vector<Objective>& objectives, Best report, Fr
   return change;
 }
 
-const Best* First(const std::vector<Objective>& objectives, const Front& front) {
+const Best* BestOfFront(const std::vector<Objective>& objectives, const Front& front) {
   const Best* first = nullptr;
   for (const Best& report : front) {
     if (first == nullptr || objectives.front().Better(report.values[0], first->values[0]))

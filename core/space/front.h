@@ -42,6 +42,6 @@ struct FrontChange {
 FrontChange AddToFront(const std::vector<Objective>& objectives, Best report, Front& front);
 
 // The report of the front that is the best in the first objective; null if the front is empty.
-const Best* First(const std::vector<Objective>& objectives, const Front& front);
+const Best* BestOfFront(const std::vector<Objective>& objectives, const Front& front);
 
 }  // namespace attune

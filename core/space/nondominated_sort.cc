@@ -19,12 +19,14 @@ struct Losses {
   const std::vector<double>& values;  // row after row
   size_t objectives;
 
-  double At(uint32_t row, size_t objective) const { return values[row * objectives + objective]; }
+  double ValueAt(uint32_t row, size_t objective) const {
+    return values[row * objectives + objective];
+  }
 
   // REQUIRES: `a` is an earlier row.
   bool Dominates(uint32_t a, uint32_t b) const {
     for (size_t i = 1; i < objectives; ++i) {
-      if (At(a, i) > At(b, i)) return false;
+      if (ValueAt(a, i) > ValueAt(b, i)) return false;
     }
     return true;
   }
@@ -59,7 +61,7 @@ std::vector<std::vector<uint32_t>> AllFronts2(const Losses& losses, size_t rows)
   std::vector<std::vector<uint32_t>> fronts;
   std::vector<double> smallest;
   for (uint32_t row = 0; row < rows; ++row) {
-    const double value = losses.At(row, 1);
+    const double value = losses.ValueAt(row, 1);
     const auto first =
         std::ranges::upper_bound(smallest, value);  // the first front that can take it
     const auto place = static_cast<size_t>(first - smallest.begin());
@@ -80,11 +82,11 @@ std::vector<Point> ScaleLosses(const Losses& losses, const std::vector<uint32_t>
     double low = kInfinity;
     double high = -kInfinity;
     for (const uint32_t row : front) {
-      low = std::min(low, losses.At(row, j) / 2);  // halves, so that the difference is finite
-      high = std::max(high, losses.At(row, j) / 2);
+      low = std::min(low, losses.ValueAt(row, j) / 2);  // halves, so that the difference is finite
+      high = std::max(high, losses.ValueAt(row, j) / 2);
     }
     for (size_t i = 0; high > low && i < front.size(); ++i) {
-      points[i][j] = (losses.At(front[i], j) / 2 - low) / (high - low);
+      points[i][j] = (losses.ValueAt(front[i], j) / 2 - low) / (high - low);
     }
   }
   return points;

@@ -16,7 +16,7 @@ std::string_view Name(Mode mode) {
   return "unknown";
 }
 
-double Objective::Of(const Metrics& metrics) const {
+double Objective::ValueIn(const Metrics& metrics) const {
   const auto found = metrics.find(metric);
   return found == metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
 }
@@ -27,7 +27,7 @@ bool Objective::Better(double a, double b) const {
   return mode == Mode::kMax ? a > b : a < b;
 }
 
-bool Constraint::Holds(double value) const {
+bool Constraint::IsMetBy(double value) const {
   return std::isfinite(value) && (!min || value >= *min) && (!max || value <= *max);
 }
 
@@ -36,12 +36,12 @@ std::vector<double> ValuesThatCount(const std::vector<Objective>& objectives,
                                     const Metrics& metrics) {
   const bool feasible = std::ranges::all_of(constraints, [&](const Constraint& constraint) {
     const auto found = metrics.find(constraint.metric);
-    return found != metrics.end() && constraint.Holds(found->second);
+    return found != metrics.end() && constraint.IsMetBy(found->second);
   });
   if (!feasible) return {};
   std::vector<double> values;
   for (const Objective& objective : objectives) {
-    values.push_back(objective.Of(metrics));
+    values.push_back(objective.ValueIn(metrics));
     if (!std::isfinite(values.back())) return {};
   }
   return values;

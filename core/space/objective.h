@@ -13,14 +13,14 @@ enum class Mode { kMin, kMax };
 
 std::string_view Name(Mode mode);  // min, max
 
-// A metric that a sweep improves. NaN and both infinities count as the worst value: they are equal to
-// each other, and worse than every finite value.
+// A metric that a sweep improves. NaN and both infinities count as the worst value: they are equal
+// to each other, and worse than every finite value.
 struct Objective {
   std::string metric;
   Mode mode = Mode::kMax;
 
-  double Of(const Metrics& metrics) const;  // NaN if the metric is missing
-  bool Better(double a, double b) const;    // strictly
+  double ValueIn(const Metrics& metrics) const;  // NaN if the metric is missing
+  bool Better(double a, double b) const;         // strictly
   bool Worse(double a, double b) const { return Better(b, a); }
   bool operator==(const Objective&) const = default;
 };
@@ -34,12 +34,12 @@ struct Constraint {
   std::optional<double> min;
   std::optional<double> max;
 
-  bool Holds(double value) const;
+  bool IsMetBy(double value) const;
   bool operator==(const Constraint&) const = default;
 };
 
-// The values of the objectives, in their order, if a report with these metrics counts; else empty. A
-// report counts if every objective is present and finite and every constraint holds.
+// The values of the objectives, in their order, if a report with these metrics counts; else empty.
+// A report counts if every objective is present and finite and every constraint holds.
 std::vector<double> ValuesThatCount(const std::vector<Objective>& objectives,
                                     const std::vector<Constraint>& constraints,
                                     const Metrics& metrics);

@@ -57,7 +57,7 @@ class Reader {
 
   Result<ConfigSchedule> Read() {
     ConfigSchedule schedule;
-    while (!fault_ && Ahead() != 0) {
+    while (!fault_ && Peek() != 0) {
       const auto number = Parse<int64_t>(Take("a step"));
       const Step step(number ? std::get<int64_t>(*number) : 0);
       if (step < Step(1) || (!schedule.empty() && step <= schedule.rbegin()->first))
@@ -70,7 +70,7 @@ class Reader {
         return Error{ErrorCode::kInvalid,
                      "at step " + std::to_string(step.value) + ", " + resolved.error().message};
       schedule.emplace(step, *std::move(resolved));
-      if (Ahead() != 0) Expect(';');
+      if (Peek() != 0) Expect(';');
     }
     if (fault_) return *fault_;
     return schedule;
@@ -95,12 +95,12 @@ class Reader {
   }
 
   // The next character that is not white space; 0 at the end.
-  char Ahead() {
+  char Peek() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
   }
   bool TakeIf(char c) {
-    if (Ahead() != c) return false;
+    if (Peek() != c) return false;
     ++at_;
     return true;
   }

@@ -12,7 +12,7 @@
 namespace attune {
 namespace {
 
-bool Holds(const Condition& condition, const Value& value) {
+bool IsMet(const Condition& condition, const Value& value) {
   if (!condition.any_of.empty()) {
     return std::any_of(condition.any_of.begin(), condition.any_of.end(),
                        [&](const Value& wanted) { return SameSetting(wanted, value); });
@@ -41,14 +41,14 @@ std::string Describe(const Condition& condition) {
 std::string WhyAbsent(const Parameter& parameter, const Config& config) {
   for (const Condition& condition : parameter.when) {
     const Value* value = config.Find(condition.parent);
-    if (value && Holds(condition, *value)) continue;
+    if (value && IsMet(condition, *value)) continue;
     return "exists only when " + Describe(condition) + ", but " + condition.parent + " is " +
            (value ? FormatValue(*value) : "absent");
   }
   return "";
 }
 
-Error Wrong(const std::string& parameter, const std::string& message) {
+Error ParameterError(const std::string& parameter, const std::string& message) {
   return {ErrorCode::kInvalid, parameter + ": " + message};
 }
 
@@ -106,20 +106,20 @@ SearchSpace::Values SearchSpace::ValuesByPlace(const Config& config) const {
 bool SearchSpace::IsActive(const Parameter& parameter, const Config& config) const {
   return std::all_of(parameter.when.begin(), parameter.when.end(), [&](const Condition& condition) {
     const Value* value = config.Find(condition.parent);
-    return value && Holds(condition, *value);
+    return value && IsMet(condition, *value);
   });
 }
 
 bool SearchSpace::IsActive(const Parameter& parameter, const Values& values) const {
   return std::ranges::all_of(parameter.when, [&](const Condition& condition) {
     const Value* value = values[*PlaceOf(condition.parent)];
-    return value && Holds(condition, *value);
+    return value && IsMet(condition, *value);
   });
 }
 
 Result<Config> SearchSpace::Resolve(const Config& config) const {
   for (const auto& [name, value] : config.entries()) {
-    if (!Find(name)) return Wrong(name, "is not a parameter of this sweep; remove it");
+    if (!Find(name)) return ParameterError(name, "is not a parameter of this sweep; remove it");
   }
 
   const Values values = ValuesByPlace(config);
@@ -130,15 +130,16 @@ Result<Config> SearchSpace::Resolve(const Config& config) const {
     const Value* given = values[place];
     if (!IsActive(parameter, decided)) {
       if (given)
-        return Wrong(parameter.name, WhyAbsent(parameter, InFileOrder(decided)) + "; remove it");
+        return ParameterError(parameter.name,
+                              WhyAbsent(parameter, InFileOrder(decided)) + "; remove it");
       continue;
     }
     const auto* constant = std::get_if<ConstantDomain>(&parameter.domain);
     if (!given && constant) given = &constant->value;
-    if (!given) return Wrong(parameter.name, "has no value; give it one");
+    if (!given) return ParameterError(parameter.name, "has no value; give it one");
 
     Result<Value> admitted = Admit(parameter.domain, *given);
-    if (!admitted.ok()) return Wrong(parameter.name, admitted.error().message);
+    if (!admitted.ok()) return ParameterError(parameter.name, admitted.error().message);
     admitted_values[place] = *std::move(admitted);
     decided[place] = &admitted_values[place];
   }

@@ -135,7 +135,7 @@ void Applier::operator()(const TrialReported& fact) {
   Trial& trial = TrialAt(fact.attempt.trial);
   sweep.reported = true;
   sweep.finite = sweep.finite || std::ranges::all_of(sweep.spec.objectives, [&](const auto& each) {
-                   return std::isfinite(each.Of(fact.report.metrics));
+                   return std::isfinite(each.ValueIn(fact.report.metrics));
                  });
   sweep.early_failures = {};
   Renew(sweep, trial);
@@ -220,7 +220,7 @@ void Applier::operator()(const AttemptEnded& fact) {
   if (const auto grows = MayGrowFrom(sweep.spec, *trial.live))
     sweep.small.erase({*grows, trial.id.number});
   trial.live.reset();
-  if (Ended(trial.state)) ReleaseDonor(sweep, trial);
+  if (HasEnded(trial.state)) ReleaseDonor(sweep, trial);
   sweep.live.erase(trial.id.number);
   UpdateQueues(sweep, trial);
   Review(sweep, trial.id.number);
@@ -364,7 +364,7 @@ void Applier::Remember(Sweep& sweep, const Trial& trial, const std::string& idem
 void Applier::NoteBest(const SweepSpec& spec, const Report& report, Trial& trial) {
   trial.best.resize(spec.objectives.size(), std::numeric_limits<double>::quiet_NaN());
   for (size_t i = 0; i < spec.objectives.size(); ++i) {
-    const double value = spec.objectives[i].Of(report.metrics);
+    const double value = spec.objectives[i].ValueIn(report.metrics);
     if (!spec.objectives[i].Better(value, trial.best[i])) continue;
     trial.best[i] = value;
     trial.since_best = 0;

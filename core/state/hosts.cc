@@ -18,7 +18,7 @@ Hosts::Hosts(const std::vector<Host>& hosts) {
 }
 
 bool Hosts::Update(const Host& host) {
-  const Resources resources = host.Free();
+  const Resources resources = host.FreeResources();
   int most = resources.gpus > 0 ? 100 : 0;
   for (const auto& [gpu, percent] : host.shared) most = std::max(most, percent);
   FreeAmounts free{resources.gpus, resources.cpus, resources.memory_bytes, host.name};
@@ -63,13 +63,13 @@ const Host* Hosts::Find(const std::string& name) const {
   return found == entries_.end() ? nullptr : found->second.host;
 }
 
-std::vector<const Host*> Hosts::All() const {
+std::vector<const Host*> Hosts::List() const {
   std::vector<const Host*> all;
   for (const auto& [name, entry] : entries_) all.push_back(Find(name));
   return all;
 }
 
-std::vector<const Host*> Hosts::Spanning() const {
+std::vector<const Host*> Hosts::ListSpanning() const {
   std::vector<const Host*> spanning;
   for (const std::string& name : spanning_) spanning.push_back(Find(name));
   return spanning;
@@ -123,7 +123,8 @@ const Host* Hosts::FindBest(const Resources& need, PlacementPolicy placement) co
                       sign * host.memory_free, std::string_view(host.name));
   };
   for (const auto& [name, host] : masks_) {
-    if (IsWithin(need, host.Free()) && (best == nullptr || left_over(host) < left_over(*best)))
+    if (IsWithin(need, host.FreeResources()) &&
+        (best == nullptr || left_over(host) < left_over(*best)))
       best = &host;
   }
   return best;

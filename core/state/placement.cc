@@ -50,7 +50,7 @@ int Capacity(const Resources& per_worker, const Resources& room) {
 class SharedGpuHosts {
  public:
   SharedGpuHosts(const GangRequest& request, const Hosts& whole) {
-    for (const Host* host : whole.All()) Add(request, *host);
+    for (const Host* host : whole.List()) Add(request, *host);
     for (const Host& host : copies_) hosts_.Update(host);
   }
   const Hosts& hosts() const { return hosts_; }
@@ -90,7 +90,7 @@ bool IsAllowed(const GangRequest& request, const Host& host) {
 std::vector<const Host*> HostsForRankZero(const GangRequest& request, const Hosts& hosts) {
   std::vector<const Host*> chosen;
   if (!request.rank_zero_hosts) {
-    chosen = hosts.All();
+    chosen = hosts.List();
   } else {
     for (const std::string& name : *request.rank_zero_hosts) {
       if (const Host* host = hosts.Find(name)) chosen.push_back(host);
@@ -103,7 +103,7 @@ std::vector<const Host*> HostsForRankZero(const GangRequest& request, const Host
 // The hosts that the gang can span; empty if rank 0 cannot be on any of them.
 std::vector<const Host*> HostsToSpan(const GangRequest& request, const Hosts& hosts) {
   if (request.placement == PlacementPolicy::kOneHost) return {};
-  std::vector<const Host*> spanning = hosts.Spanning();
+  std::vector<const Host*> spanning = hosts.ListSpanning();
   std::erase_if(spanning, [&](const Host* host) { return !IsAllowed(request, *host); });
   if (request.rank_zero_hosts && std::ranges::none_of(spanning, [&](const Host* host) {
         return request.rank_zero_hosts->contains(host->name);
@@ -135,7 +135,8 @@ const Host* FindSingleHost(const GangRequest& request, int workers, const Hosts&
   };
   if (!request.preferred.empty() && allowed(request.preferred)) {
     const Host* host = hosts.Find(request.preferred);
-    if (host != nullptr && IsAllowed(request, *host) && IsWithin(need, host->Free())) return host;
+    if (host != nullptr && IsAllowed(request, *host) && IsWithin(need, host->FreeResources()))
+      return host;
   }
   if (!request.rank_zero_hosts && request.required.empty() && request.min_runtime.value == 0 &&
       request.avoided.empty())
@@ -223,7 +224,7 @@ std::vector<Share> DivideFor(const GangRequest& request, std::vector<Share> shar
 std::vector<Share> DivideOverHosts(const GangRequest& request, int workers, const Hosts& hosts) {
   std::vector<Share> shares;
   for (const Host* host : HostsToSpan(request, hosts))
-    shares.push_back({host, Capacity(request.per_worker, host->Free())});
+    shares.push_back({host, Capacity(request.per_worker, host->FreeResources())});
   return DivideFor(request, std::move(shares), workers, request.placement);
 }
 
@@ -253,7 +254,7 @@ std::string DescribeNoHostForRankZero(const GangRequest& request, const Hosts& h
 // The distinct labels of all executors: "gpu=a100, gpu=h100, zone=a".
 std::string ListLabels(const Hosts& hosts) {
   std::set<std::string> labels;
-  for (const Host* host : hosts.All()) {
+  for (const Host* host : hosts.List()) {
     for (const auto& [name, value] : host->labels) labels.insert(name + "=" + value);
   }
   std::string text;
@@ -313,8 +314,8 @@ int CountWorkersThatFit(const GangRequest& request, const Hosts& whole) {
   const auto shared_gpu_hosts = MakeSharedGpuHosts(request, whole);
   const Hosts& hosts = shared_gpu_hosts ? shared_gpu_hosts->hosts() : whole;
   int64_t workers = 0;
-  for (const Host* host : hosts.All()) {
-    if (IsAllowed(request, *host)) workers += Capacity(request.per_worker, host->Free());
+  for (const Host* host : hosts.List()) {
+    if (IsAllowed(request, *host)) workers += Capacity(request.per_worker, host->FreeResources());
   }
   return static_cast<int>(std::min<int64_t>(workers, std::numeric_limits<int>::max()));
 }
@@ -352,7 +353,7 @@ std::string DescribeShortage(const GangRequest& request, const Hosts& whole) {
   std::vector<const Host*> hosts = HostsForRankZero(request, all);
   if (hosts.empty() && request.rank_zero_hosts) return DescribeNoHostForRankZero(request, all);
   const std::string with = request.required.empty() ? "" : " with " + ToString(request.required);
-  if (all.All().empty()) return "no executor" + with + " is connected";
+  if (all.List().empty()) return "no executor" + with + " is connected";
   if (hosts.empty())
     return "needs an executor" + with + ", but none has it (known labels: " + ListLabels(all) + ")";
   const Resources need = ResourcesOf(request.per_worker, request.min_workers);
@@ -404,7 +405,7 @@ std::vector<GangPart> FindNearest(const GangRequest& request, const Hosts& whole
   const int workers = request.min_workers;
   const Resources need = ResourcesOf(request.per_worker, workers);
   const auto shortage = [&](const Host& host) {
-    const Resources free = host.Free();
+    const Resources free = host.FreeResources();
     const auto missing = [](int64_t needed, int64_t there) {
       return needed - std::clamp<int64_t>(there, 0, needed);
     };
@@ -422,7 +423,7 @@ std::vector<GangPart> FindNearest(const GangRequest& request, const Hosts& whole
   for (const Host* host : HostsToSpan(request, hosts))
     shares.push_back({host, Capacity(request.per_worker, host->total)});
   std::ranges::stable_sort(shares, std::ranges::greater(), [&](const Share& share) {
-    return Capacity(request.per_worker, share.host->Free());
+    return Capacity(request.per_worker, share.host->FreeResources());
   });
   std::vector<GangPart> parts;
   for (const Share& share : DivideFor(request, std::move(shares), workers, PlacementPolicy::kPack))

@@ -25,7 +25,9 @@ struct Host {
   Seconds lifetime{0};  // the time between its join and its end; 0: it has no end
   Time end_time;        // when it ends, if `lifetime` is not 0
 
-  Resources Free() const { return {cpus_free, static_cast<int>(gpus_free.size()), memory_free}; }
+  Resources FreeResources() const {
+    return {cpus_free, static_cast<int>(gpus_free.size()), memory_free};
+  }
 };
 
 // Takes the resources of a rank from the host, or gives them back. REQUIRES: the host has them
@@ -84,8 +86,8 @@ class Hosts {
   void Unmask() { masks_.clear(); }
 
   const Host* Find(const std::string& name) const;  // null if it is unknown
-  std::vector<const Host*> All() const;             // by name
-  std::vector<const Host*> Spanning() const;        // those that a gang can span, by name
+  std::vector<const Host*> List() const;            // by name
+  std::vector<const Host*> ListSpanning() const;    // those that a gang can span, by name
 
   // The host with enough free resources that would have the least left (kPack, kOneHost) or the
   // most (kSpread). GPUs count before CPUs, and CPUs before memory. Ties go to the first name. Null

@@ -23,7 +23,7 @@ enum class Keep {
 std::vector<bool> KeptByPolicy(const Sweep& sweep, const Trial& trial) {
   const auto& all = trial.checkpoints;
   const CheckpointPolicy& policy = sweep.spec.checkpoint;
-  const bool has_ended = Ended(trial.state) && !trial.live;
+  const bool has_ended = HasEnded(trial.state) && !trial.live;
   int newest = has_ended ? policy.keep_last : std::max(policy.keep_last, 1);
   std::vector<bool> kept(all.size());
   std::vector<size_t> rivals;
@@ -107,7 +107,7 @@ std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
   if (live == nullptr) return "";
   if (live->live && live->live->resume == checkpoint.ref)
     return "attempt " + std::to_string(live->live->id.number) + " has resumed from it";
-  if (!Ended(live->state) && live->NewestCheckpoint() != nullptr &&
+  if (!HasEnded(live->state) && live->NewestCheckpoint() != nullptr &&
       live->NewestCheckpoint()->ref == checkpoint.ref)
     return "its trial would resume from it; kill the trial first";
   return "";
@@ -138,7 +138,7 @@ const KeptCheckpoint* FindSurplus(const Sweep& sweep, const Trial& trial) {
 }
 
 bool IsSettled(const Sweep& sweep, const Trial& trial) {
-  if (!Ended(trial.state) || trial.live) return false;
+  if (!HasEnded(trial.state) || trial.live) return false;
   const std::vector<bool> by_policy = KeptByPolicy(sweep, trial);
   for (size_t i = 0; i < trial.checkpoints.size(); ++i) {
     if (KeptFor(sweep, trial, i, by_policy[i]) != Keep::kForGood) return false;

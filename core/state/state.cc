@@ -167,7 +167,7 @@ Seconds MinRuntimeOf(const Sweep& sweep) {
 
 namespace {
 
-std::vector<const Trial*> On(const State& state, const std::string& executor, bool wanted) {
+std::vector<const Trial*> TrialsOn(const State& state, const std::string& executor, bool wanted) {
   std::vector<const Trial*> trials;
   const auto found = state.executors.find(executor);
   if (found == state.executors.end()) return trials;
@@ -185,11 +185,11 @@ std::vector<const Trial*> On(const State& state, const std::string& executor, bo
 }  // namespace
 
 std::vector<const Trial*> TrialsToRunOn(const State& state, const std::string& executor) {
-  return On(state, executor, true);
+  return TrialsOn(state, executor, true);
 }
 
 std::vector<const Trial*> TrialsToEndOn(const State& state, const std::string& executor) {
-  return On(state, executor, false);
+  return TrialsOn(state, executor, false);
 }
 
 Step LastStep(const Sweep& sweep, const Trial& trial) {

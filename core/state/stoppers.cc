@@ -53,7 +53,7 @@ std::string Names(const std::vector<Objective>& objectives) {
 bool Improves(const SweepSpec& spec, const Trial& trial, const Report& report) {
   for (size_t i = 0; i < spec.objectives.size(); ++i) {
     const double best = i < trial.best.size() ? trial.best[i] : kNaN;
-    if (spec.objectives[i].Better(spec.objectives[i].Of(report.metrics), best)) return true;
+    if (spec.objectives[i].Better(spec.objectives[i].ValueIn(report.metrics), best)) return true;
   }
   return false;
 }
@@ -80,7 +80,8 @@ std::optional<Verdict> AtPlateau(const Plateau& plateau, const Trial& trial, con
   if (report.step < plateau.grace_period) return std::nullopt;
   const PlateauState now = AdvancePlateau(plateau, report, trial.plateau_state);
   const std::string& metric = plateau.metric.metric;
-  Reason reason{.rule = "plateau", .step = report.step, .value = plateau.metric.Of(report.metrics)};
+  Reason reason{
+      .rule = "plateau", .step = report.step, .value = plateau.metric.ValueIn(report.metrics)};
   if (plateau.std) {
     if (std::ssize(now.values) < plateau.patience) return std::nullopt;
     const double deviation = DeviationOf(now.values);
@@ -190,7 +191,7 @@ std::optional<Time> Deadline(const Sweep& sweep) {
 std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
                                          const Report& report) {
   const StopPolicy& stop = sweep.spec.stop;
-  Reason reason{.step = report.step, .value = sweep.spec.objective().Of(report.metrics)};
+  Reason reason{.step = report.step, .value = sweep.spec.objective().ValueIn(report.metrics)};
 
   const double seconds = trial.seconds.value + report.seconds.value;
   if (stop.max_trial_time.value > 0 && seconds >= stop.max_trial_time.value) {
@@ -217,7 +218,7 @@ std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
 }
 
 PlateauState AdvancePlateau(const Plateau& plateau, const Report& report, PlateauState before) {
-  const double value = plateau.metric.Of(report.metrics);
+  const double value = plateau.metric.ValueIn(report.metrics);
   if (plateau.std) {
     before.values.push_back(value);
     if (std::ssize(before.values) > plateau.patience) before.values.pop_front();

@@ -44,12 +44,13 @@ nn::Sequential DrawWeights(nn::Sequential net) {
   return net;
 }
 
-nn::ConvTranspose2d Up(std::int64_t in, std::int64_t out, int kernel, int stride, int padding) {
+nn::ConvTranspose2d Upsample(std::int64_t in, std::int64_t out, int kernel, int stride,
+                             int padding) {
   return nn::ConvTranspose2d(
       nn::ConvTranspose2dOptions(in, out, kernel).stride(stride).padding(padding).bias(false));
 }
 
-nn::Conv2d Down(std::int64_t in, std::int64_t out, int kernel, int stride, int padding) {
+nn::Conv2d Downsample(std::int64_t in, std::int64_t out, int kernel, int stride, int padding) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(padding).bias(false));
 }
 
@@ -94,16 +95,16 @@ fs::path FindOrTrainJudge(std::int64_t samples) {
 
 nn::Sequential Generator(std::int64_t width) {
   return DrawWeights(nn::Sequential(
-      Up(kNoise, 2 * width, 7, 1, 0), nn::BatchNorm2d(2 * width), nn::ReLU(),  // 7 × 7
-      Up(2 * width, width, 4, 2, 1), nn::BatchNorm2d(width), nn::ReLU(),       // 14 × 14
-      Up(width, 1, 4, 2, 1), nn::Tanh()));
+      Upsample(kNoise, 2 * width, 7, 1, 0), nn::BatchNorm2d(2 * width), nn::ReLU(),  // 7 × 7
+      Upsample(2 * width, width, 4, 2, 1), nn::BatchNorm2d(width), nn::ReLU(),       // 14 × 14
+      Upsample(width, 1, 4, 2, 1), nn::Tanh()));
 }
 
 nn::Sequential Discriminator(std::int64_t width) {
-  return DrawWeights(
-      nn::Sequential(Down(1, width, 4, 2, 1), Leaky(),  // 14 × 14
-                     Down(width, 2 * width, 4, 2, 1), nn::BatchNorm2d(2 * width), Leaky(),  // 7 × 7
-                     Down(2 * width, 1, 7, 1, 0), nn::Flatten(nn::FlattenOptions().start_dim(0))));
+  return DrawWeights(nn::Sequential(
+      Downsample(1, width, 4, 2, 1), Leaky(),                                      // 14 × 14
+      Downsample(width, 2 * width, 4, 2, 1), nn::BatchNorm2d(2 * width), Leaky(),  // 7 × 7
+      Downsample(2 * width, 1, 7, 1, 0), nn::Flatten(nn::FlattenOptions().start_dim(0))));
 }
 
 at::Tensor FixedNoise(std::int64_t n) {

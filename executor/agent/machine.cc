@@ -414,12 +414,12 @@ void Machine::OnSweepRemoved(uint64_t sweep, const Now& now) {
 
 // Repeats if a gang could not be started, because another gang may have waited for its GPUs.
 void Machine::Reconcile(const Now& now) {
-  while (!Act(reconciler_.Reconcile(), now)) {
+  while (!Perform(reconciler_.Reconcile(), now)) {
   }
 }
 
 // Whether all gangs that should start were started.
-bool Machine::Act(const Reconciler::Actions& actions, const Now& now) {
+bool Machine::Perform(const Reconciler::Actions& actions, const Now& now) {
   std::vector<gang::Fact> failed_starts;
   for (const gang::AttemptId& attempt : actions.cancel) {
     gangs_.Cancel(attempt, gang::CancelReason::kUnwanted);

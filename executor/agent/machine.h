@@ -183,7 +183,7 @@ class Machine {
   void CancelAll(gang::CancelReason reason);
   void Remove();
   void Reconcile(const Now& now);
-  bool Act(const Reconciler::Actions& actions, const Now& now);
+  bool Perform(const Reconciler::Actions& actions, const Now& now);
   void ResendIfDue(const Now& now);
   void ReadNextLog();
   void Pump(const Now& now);

@@ -178,7 +178,7 @@ void Descendants::CheckWait(Connection& connection) {
       return Write(connection, ToLine(channel::Verdict{.step = step, .action = *action}));
     }
     if (const auto now = Loop::Clock::now(); now < left->second) {
-      next_check_ = loop_.After(left->second - now, [this] {
+      next_check_ = loop_.CallAfter(left->second - now, [this] {
         for (Connection& other : connections_) CheckWait(other);
       });
       continue;

@@ -215,7 +215,7 @@ void Gang::OnExit(Rank& rank) {
 }
 
 void Gang::OnUnexplained() {
-  unexplained_ = services_.loop.After(services_.timing.explain_timeout, [this] {
+  unexplained_ = services_.loop.CallAfter(services_.timing.explain_timeout, [this] {
     const bool hangs =
         std::ranges::any_of(ranks_, [](const auto& rank) { return rank->is_unexplained(); });
     if (hangs && launcher_) launcher_->OnHang();

@@ -53,7 +53,7 @@ void Gang::JudgeSymptoms() {
                                          : timing.victim_grace;
   if (grace_ && grace_length_ == length) return;
   grace_length_ = length;
-  grace_ = services_.loop.After(length, [this] { End(Outcome::kFailed, {}); });
+  grace_ = services_.loop.CallAfter(length, [this] { End(Outcome::kFailed, {}); });
 }
 
 // The rank that exited first with status 0; nullopt: none did.
@@ -73,9 +73,9 @@ void Gang::EndAfterLeaveGrace(std::optional<Failure> failure) {
   ended_by_signal_ = true;
   if (executor_leaves_soon_) return Cancel(CancelReason::kLeaving);
   if (services_.timing.leave_grace.count() == 0) return End(Outcome::kFailed, std::move(failure));
-  grace_ = services_.loop.After(services_.timing.leave_grace, [this, failure = std::move(failure)] {
-    End(Outcome::kFailed, failure);
-  });
+  grace_ = services_.loop.CallAfter(
+      services_.timing.leave_grace,
+      [this, failure = std::move(failure)] { End(Outcome::kFailed, failure); });
 }
 
 // If the attempt has reported nothing, records a possible reason. A program without ATTUNE_*
@@ -149,7 +149,7 @@ void Gang::EndWithGrace(Outcome outcome, std::optional<Failure> failure) {
   if (phase_ == Phase::kStarting || spec_.grace.count() == 0)
     return End(outcome, std::move(failure));
   if (!BeginEnd(outcome, std::move(failure))) return;
-  grace_ = services_.loop.After(spec_.grace, [this] { EndGrace(); });
+  grace_ = services_.loop.CallAfter(spec_.grace, [this] { EndGrace(); });
   // A second SIGTERM might interrupt a rank that saves after the first one.
   if (ended_by_signal_) return;
   for (const auto& rank : ranks_) rank->Terminate();

@@ -94,7 +94,7 @@ void Gang::CheckWait(Rank& rank) {
       return rank.Send(ToLine(Verdict{.step = waiting.step, .action = *action}));
     }
     if (const TimePoint now = Loop::Clock::now(); now < *left_from) {
-      next_check_ = services_.loop.After(*left_from - now, [this] { CheckWaits(); });
+      next_check_ = services_.loop.CallAfter(*left_from - now, [this] { CheckWaits(); });
       continue;
     }
     return Fail(FailureKind::kExit, other->slot().rank,
@@ -160,7 +160,7 @@ void Gang::WatchForStall() {
               (spec_.SpansHosts() ? "; it may have waited for a rank on another host" : ""));
     }
   }
-  stall_ = services_.loop.After(left, [this] { WatchForStall(); });
+  stall_ = services_.loop.CallAfter(left, [this] { WatchForStall(); });
 }
 
 // ---- ranks that are late to finish
@@ -175,8 +175,8 @@ bool Gang::IsOutcomeDecided(const Rank& rank) const {
 void Gang::OnRankZeroLeft() {
   if (!told_to_leave_ || phase_ != Phase::kRunning || laggards_are_ended_) return;
   laggards_are_ended_ = true;
-  laggards_ = services_.loop.After(services_.timing.follow_timeout,
-                                   [this] { EndWithGrace(Outcome::kFinished, {}); });
+  laggards_ = services_.loop.CallAfter(services_.timing.follow_timeout,
+                                       [this] { EndWithGrace(Outcome::kFinished, {}); });
 }
 
 void Gang::OnFinished() {
@@ -201,7 +201,7 @@ void Gang::WatchForLaggards() {
         FailureKind::kStall, rank->slot().rank,
         Name(*rank) + " still runs " + Milliseconds(timeout) + " after the first rank finished");
   }
-  laggards_ = services_.loop.After(left, [this] { WatchForLaggards(); });
+  laggards_ = services_.loop.CallAfter(left, [this] { WatchForLaggards(); });
 }
 
 }  // namespace attune::gang

@@ -139,7 +139,7 @@ bool Launcher::Fork(ForkRequest request) {
       pending_.emplace(id, Pending{.packet = std::move(packet), .request = std::move(request)})
           .first->second;
   if (!ready_) {
-    pending.timeout = loop_.After(options_.ready_wait, [this, id] { GiveUp(id); });
+    pending.timeout = loop_.CallAfter(options_.ready_wait, [this, id] { GiveUp(id); });
   }
   SendPending();
   return true;
@@ -160,7 +160,7 @@ void Launcher::SendPending() {
     pending.packet.clear();
     request.channel.reset();
     request.log.reset();
-    pending.timeout = loop_.After(options_.fork_timeout, [this, each = id] { GiveUp(each); });
+    pending.timeout = loop_.CallAfter(options_.fork_timeout, [this, each = id] { GiveUp(each); });
   }
   loop_.Change(socket_watch_, blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
@@ -183,7 +183,7 @@ void Launcher::Receive() {
     if (!packet) {
       // It is probably exiting, and its pidfd will soon report how.
       socket_watch_.Reset();
-      closed_ = loop_.After(kExitAfterClose, [this] { Die("closed its connection"); });
+      closed_ = loop_.CallAfter(kExitAfterClose, [this] { Die("closed its connection"); });
       return;
     }
     OnPacket(std::move(*packet));

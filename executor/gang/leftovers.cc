@@ -95,7 +95,7 @@ std::vector<pid_t> Leftovers::FindOrphansOfAttempt() {
   Orphans orphans = FindOrphans(attempt_, alone, services_.is_known);
   retry_timer_.Reset();
   if (orphans.is_unsure && ++retries_ < kRetriesMax) {
-    retry_timer_ = services_.loop.After(kRetryPause, [this] {
+    retry_timer_ = services_.loop.CallAfter(kRetryPause, [this] {
       retry_timer_.Reset();
       retry_();
     });

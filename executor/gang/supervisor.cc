@@ -179,7 +179,7 @@ void Supervisor::TrimLogs() {
   const uint64_t before = std::exchange(log_room_bytes_, room);
   // Room > before: a log was trimmed.
   const bool floods = room > before || before - room > room / 8;
-  trimming_ = loop_.After(floods ? kTrimSoon : kTrimEvery, [this] { TrimLogs(); });
+  trimming_ = loop_.CallAfter(floods ? kTrimSoon : kTrimEvery, [this] { TrimLogs(); });
 }
 
 Result<LauncherChoice> Supervisor::LauncherFor(const LaunchedProgram& program) {
@@ -264,7 +264,7 @@ void Supervisor::ForgetUselessLaunchers() {
   launchers_ = std::move(kept);
   idle_.Reset();
   if (next_idle != Loop::Clock::duration::max()) {
-    idle_ = loop_.After(next_idle, [this] { ForgetUselessLaunchers(); });
+    idle_ = loop_.CallAfter(next_idle, [this] { ForgetUselessLaunchers(); });
   }
 }
 

@@ -177,11 +177,11 @@ void Guard::Restart() {
   logging::Warn("the process guard (pid {}) died; starting another", child_.pid);
   // If guards die repeatedly, perhaps for lack of memory, restarts are delayed.
   const bool lived = ++restarts_ == 1 || Loop::Clock::now() - launched_ > kRestartPause;
-  restart_ = loop_.After(lived ? Loop::Clock::duration{0} : kRestartPause, [this] {
+  restart_ = loop_.CallAfter(lived ? Loop::Clock::duration{0} : kRestartPause, [this] {
     const Result<pid_t> pid = Launch();
     if (pid.ok()) return;
     logging::Error("cannot restart the process guard: {}", pid.error().message);
-    restart_ = loop_.After(kRestartPause, [this] { Restart(); });
+    restart_ = loop_.CallAfter(kRestartPause, [this] { Restart(); });
   });
 }
 

@@ -57,7 +57,7 @@ void Loop::Change(const Subscription& watch, uint32_t events) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, found->second->fd, &event);
 }
 
-Loop::Subscription Loop::After(Clock::duration delay, std::function<void()> expired) {
+Loop::Subscription Loop::CallAfter(Clock::duration delay, std::function<void()> expired) {
   const uint64_t id = next_id_++;
   const Clock::time_point due = Clock::now() + delay;
   timers_.emplace(std::pair(due, id), std::move(expired));

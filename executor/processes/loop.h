@@ -52,7 +52,7 @@ class Loop {
   [[nodiscard]] Subscription Watch(int fd, uint32_t events, Ready ready);
   void Change(const Subscription& watch, uint32_t events);
 
-  [[nodiscard]] Subscription After(Clock::duration delay, std::function<void()> expired);
+  [[nodiscard]] Subscription CallAfter(Clock::duration delay, std::function<void()> expired);
 
   void Post(std::function<void()> work);
 

@@ -37,7 +37,7 @@ Eigen::VectorXd Products(const Cube& cube, const Eigen::MatrixXd& points,
 
 }  // namespace
 
-Eigen::RowVectorXd Encoded(const Cube& cube, const Point& point) {
+Eigen::RowVectorXd Encode(const Cube& cube, const Point& point) {
   Eigen::RowVectorXd row(static_cast<Eigen::Index>(point.size()));
   for (size_t k = 0; k < point.size(); ++k) {
     const double absent = IsListed(cube, k) ? -1 : 0.5;

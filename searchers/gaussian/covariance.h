@@ -12,7 +12,7 @@ namespace attune::searchers {
 // Encodes a point for a covariance, with one column per dimension. An absent number counts as the
 // middle of its range, where the trend ignores it. An absent listed value counts as an additional
 // value.
-Eigen::RowVectorXd Encoded(const Cube& cube, const Point& point);
+Eigen::RowVectorXd Encode(const Cube& cube, const Point& point);
 
 // Logarithms of the hyperparameters: a lengthscale per dimension, in units of its range; and the
 // variances of the noise, the trend and the ripple, relative to the main Matérn part.

@@ -82,7 +82,7 @@ class Climber {
     std::erase_if(points, [this](const Point& point) { return !wanted_(point); });
     Eigen::MatrixXd rows(std::ssize(points), static_cast<Eigen::Index>(cube_.size()));
     for (Eigen::Index i = 0; i < rows.rows(); ++i) {
-      rows.row(i) = Encoded(cube_, points[static_cast<size_t>(i)]);
+      rows.row(i) = Encode(cube_, points[static_cast<size_t>(i)]);
     }
     std::vector<ScoredPoint> scored;
     if (points.empty()) return scored;
@@ -134,7 +134,7 @@ class Climber {
       low[i] = box_.low[k] / unit[i];
       high[i] = box_.high[k] / unit[i];
     }
-    Eigen::RowVectorXd row = Encoded(cube_, from.point);
+    Eigen::RowVectorXd row = Encode(cube_, from.point);
     const auto put = [&](const Eigen::VectorXd& x) {
       for (Eigen::Index i = 0; i < count; ++i) {
         row[static_cast<Eigen::Index>(numbers[static_cast<size_t>(i)])] = x[i] * unit[i];

@@ -117,7 +117,7 @@ bool AdaptedNormal::Factorise() {
   return true;
 }
 
-Point AdaptedNormal::At(const Point& normal) const {
+Point AdaptedNormal::ToPoint(const Point& normal) const {
   Point point(size());
   for (size_t i = 0; i < size(); ++i) {
     double y = 0;

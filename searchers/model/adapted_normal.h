@@ -44,7 +44,7 @@ class AdaptedNormal {
   double step() const { return step_; }
 
   // Transforms independent standard normal numbers, one per dimension, to a point.
-  Point At(const Point& normal) const;
+  Point ToPoint(const Point& normal) const;
 
   // The standard deviation in a dimension, without the factor `spread`.
   double Deviation(size_t dimension) const;
@@ -82,7 +82,7 @@ class AdaptedNormal {
   bool Derive();
   // Returns false if the covariance is not positive definite.
   bool Factorise();
-  // Transforms the steps y of At back to independent standard normal numbers.
+  // Transforms the steps y of ToPoint back to independent standard normal numbers.
   Point Whiten(const Point& y) const;
 
   Point mean_;

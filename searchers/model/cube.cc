@@ -154,7 +154,7 @@ std::optional<Point> Cube::Place(const Config& config) const {
   return point;
 }
 
-Value Cube::At(size_t index, double coordinate) const {
+Value Cube::ToValue(size_t index, double coordinate) const {
   ATTUNE_CHECK(!std::isnan(coordinate));
   const Dimension& dimension = dimensions_[index];
   const Domain& domain = space_.parameters()[dimension.parameter].domain;

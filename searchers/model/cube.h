@@ -26,8 +26,8 @@ inline constexpr double kAbsent = kNaN;
 //   value in random search. On a log scale this is the interval up to the next step.
 // - Listed values have no order. The coordinate is the index in the list.
 //
-// So uniform points have the distribution of random search. For steps, At(Place(config)) is exact.
-// For a real range it differs by a few units in the last place at most.
+// So uniform points have the distribution of random search. For steps, ToValue(Place(config)) is
+// exact. For a real range it differs by a few units in the last place at most.
 class Cube {
  public:
   enum class Kind { kRange, kSteps, kChoice };
@@ -55,7 +55,7 @@ class Cube {
   std::optional<Point> Place(const Config& config) const;
 
   // The value at a coordinate, clamped to [0, 1]. REQUIRES: the coordinate is not NaN.
-  Value At(size_t dimension, double coordinate) const;
+  Value ToValue(size_t dimension, double coordinate) const;
 
   // The middle of the coordinate's cell; for a range or a list, the coordinate itself.
   double Snap(size_t dimension, double coordinate) const;
@@ -78,7 +78,7 @@ class Cube {
       const size_t dimension = constant ? 0 : next++;
       if (!space_.IsActive(parameter, config)) continue;
       config.Set(parameter.name, constant ? std::get<ConstantDomain>(parameter.domain).value
-                                          : At(dimension, coordinate(dimension)));
+                                          : ToValue(dimension, coordinate(dimension)));
     }
     return space_.Resolve(config).value();
   }

@@ -6,7 +6,7 @@ namespace attune::searchers {
 namespace {
 
 // Whether only the values decide which of the trials is better.
-bool Comparable(const Record& record, uint32_t a, uint32_t b) {
+bool AreComparable(const Record& record, uint32_t a, uint32_t b) {
   const Trial& one = record.trial(a);
   const Trial& other = record.trial(b);
   return one.standing <= Standing::kCut && one.standing == other.standing &&
@@ -21,7 +21,7 @@ std::vector<uint32_t> BestOf(const Record& record, const std::vector<uint32_t>& 
   std::vector<uint32_t> best;
   for (auto begin = sorted.begin(); begin != sorted.end() && best.size() < count;) {
     const auto end = std::find_if(begin, sorted.end(), [&](uint32_t trial) {
-      return objectives == 1 || !Comparable(record, *begin, trial);
+      return objectives == 1 || !AreComparable(record, *begin, trial);
     });
     if (end == begin) {  // the trial has no values to compare
       best.push_back(*begin++);

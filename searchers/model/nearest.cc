@@ -17,7 +17,7 @@ bool HasTrialAt(const Record& record, const Point& point, double distance) {
   const auto& dimensions = record.cube().dimensions();
   const auto is_there = [&](uint32_t trial) {
     for (size_t i = 0; i < point.size(); ++i) {
-      if (Distance(dimensions[i], record.At(trial, i), point[i]) > distance) return false;
+      if (Distance(dimensions[i], record.Coordinate(trial, i), point[i]) > distance) return false;
     }
     return true;
   };
@@ -34,7 +34,7 @@ std::vector<uint32_t> NearestOf(const Record& record, const std::vector<uint32_t
   for (size_t i = 0; i < trials.size(); ++i) {
     double sum = 0;
     for (size_t j = 0; j < dimensions.size(); ++j) {
-      const double apart = Distance(dimensions[j], record.At(trials[i], j), point[j]);
+      const double apart = Distance(dimensions[j], record.Coordinate(trials[i], j), point[j]);
       sum += apart * apart;
     }
     by_distance.emplace_back(sum, i);

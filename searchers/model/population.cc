@@ -33,7 +33,7 @@ Suggestion Population::Suggest(ProposalNumber proposal, RandomStream random,
                                const std::string& condition,
                                const std::function<Config(RandomStream&)>& breed,
                                const std::function<Rationale(const Config&)>& explain) const {
-  const bool breeds = trials_.size() >= capacity_ && !Repeats(proposal);
+  const bool breeds = trials_.size() >= capacity_ && !RepeatsPrior(proposal);
   const auto propose = [&](int attempt) {
     return breeds && attempt < kModelAttempts ? breed(random)
                                               : ProposeStart(proposal, attempt, random);
@@ -46,7 +46,7 @@ Suggestion Population::Suggest(ProposalNumber proposal, RandomStream random,
 }
 
 bool Population::IsNearPrior(ProposalNumber proposal) const {
-  return !prior_.empty() && (Repeats(proposal) || proposal.value % 2 == 0);
+  return !prior_.empty() && (RepeatsPrior(proposal) || proposal.value % 2 == 0);
 }
 
 // Halves the number: every second point alone would lie in one half of the first dimension.
@@ -55,19 +55,19 @@ ProposalNumber Population::PointOf(ProposalNumber proposal) const {
 }
 
 Config Population::ProposeStart(ProposalNumber proposal, int attempt, RandomStream& random) const {
-  if (attempt == 0 && Repeats(proposal)) return prior_.best()[proposal.value].config;
+  if (attempt == 0 && RepeatsPrior(proposal)) return prior_.best()[proposal.value].config;
   const Cube& cube = record_.cube();
   if (attempt < kModelAttempts && IsNearPrior(proposal)) return prior_.Draw(cube, random);
   return cube.Build([&](size_t dimension) {
     const double u =
-        attempt == 0 ? sobol_.At(dimension, PointOf(proposal).value) : random.Uniform();
+        attempt == 0 ? sobol_.Coordinate(dimension, PointOf(proposal).value) : random.Uniform();
     return cube.FromUniform(dimension, u);
   });
 }
 
 Rationale Population::ExplainStart(ProposalNumber proposal, int attempt,
                                    const std::string& until) const {
-  if (attempt == 0 && Repeats(proposal)) return prior_.ExplainBest(proposal);
+  if (attempt == 0 && RepeatsPrior(proposal)) return prior_.ExplainBest(proposal);
   if (IsNearPrior(proposal)) return prior_.ExplainDraw();
   return ExplainStartPoint(PointOf(proposal), attempt, until);
 }

@@ -51,7 +51,7 @@ class Population {
   bool IsAdmitted(uint32_t trial) const;
   void Trim();
   // Whether the proposal repeats the best trial of an earlier sweep, in any population.
-  bool Repeats(ProposalNumber proposal) const { return proposal.value < prior_.best().size(); }
+  bool RepeatsPrior(ProposalNumber proposal) const { return proposal.value < prior_.best().size(); }
   // Whether it is drawn near the good trials of earlier sweeps.
   bool IsNearPrior(ProposalNumber proposal) const;
   ProposalNumber PointOf(ProposalNumber proposal) const;

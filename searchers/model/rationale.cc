@@ -17,16 +17,16 @@ constexpr double kUnchanged = 1e-9;  // share of a range; rounding errors are sm
 constexpr int kFewestDigits = 3;
 constexpr int kMostDigits = 17;  // enough for any two different numbers
 
-std::string Shortened(std::string text) {
+std::string Shorten(std::string text) {
   if (text.size() <= kMostBytes) return text;
   size_t end = kMostBytes;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end) + "…";
 }
 
-std::string Brief(const Value& value, int most_digits) {
+std::string FormatBriefly(const Value& value, int most_digits) {
   const auto* real = std::get_if<double>(&value);
-  if (real == nullptr) return Shortened(FormatValue(value));
+  if (real == nullptr) return Shorten(FormatValue(value));
   std::array<char, 32> digits;
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), *real,
                                  std::chars_format::general, most_digits);
@@ -34,14 +34,14 @@ std::string Brief(const Value& value, int most_digits) {
 }
 
 std::string Change(const Cube& cube, size_t dimension, double from, double to) {
-  const std::string name = Shortened(cube.Name(dimension));
+  const std::string name = Shorten(cube.Name(dimension));
   if (std::isnan(to)) return "without " + name;
-  const Value now = cube.At(dimension, to);
-  if (std::isnan(from)) return name + ' ' + Brief(now, kFewestDigits) + " is new";
-  const Value before = cube.At(dimension, from);
+  const Value now = cube.ToValue(dimension, to);
+  if (std::isnan(from)) return name + ' ' + FormatBriefly(now, kFewestDigits) + " is new";
+  const Value before = cube.ToValue(dimension, from);
   for (int digits = kFewestDigits; digits <= kMostDigits; ++digits) {
-    const std::string was = Brief(before, digits);
-    const std::string is = Brief(now, digits);
+    const std::string was = FormatBriefly(before, digits);
+    const std::string is = FormatBriefly(now, digits);
     if (was != is) return name + " from " + was + " to " + is;
   }
   return name + " from " + FormatValue(before) + " to " + FormatValue(now);  // long texts
@@ -61,7 +61,7 @@ std::string DescribeChanges(const Record& record, uint32_t trial, const Config& 
   const Point point = cube.Place(config).value();
   std::vector<std::pair<double, size_t>> changed;  // the negative distance, and the dimension
   for (size_t i = 0; i < cube.size(); ++i) {
-    const double apart = Distance(cube.dimensions()[i], record.At(trial, i), point[i]);
+    const double apart = Distance(cube.dimensions()[i], record.Coordinate(trial, i), point[i]);
     if (apart > kUnchanged) changed.emplace_back(-apart, i);
   }
   const size_t named = std::min(kNamed, changed.size());
@@ -70,7 +70,7 @@ std::string DescribeChanges(const Record& record, uint32_t trial, const Config& 
   for (size_t i = 0; i < named; ++i) {
     const size_t dimension = changed[i].second;
     text += (i > 0 ? ", " : "") +
-            Change(cube, dimension, record.At(trial, dimension), point[dimension]);
+            Change(cube, dimension, record.Coordinate(trial, dimension), point[dimension]);
   }
   if (changed.size() > named) text += " and " + std::to_string(changed.size() - named) + " more";
   return text;

@@ -246,7 +246,7 @@ bool Record::Better(uint32_t a, uint32_t b) const {
   return a < b;
 }
 
-bool Record::Tried(const Point& point) const { return tried_.contains(Hash(point)); }
+bool Record::HasTried(const Point& point) const { return tried_.contains(Hash(point)); }
 
 void Record::Save(ArchiveWriter& archive) const {
   archive(size());

@@ -79,7 +79,7 @@ class Record {
   const std::vector<PriorResult>& prior() const { return prior_; }  // grouped by sweep
 
   // A coordinate of the trial's point; NaN if the parameter is absent.
-  double At(uint32_t number, size_t dimension) const {
+  double Coordinate(uint32_t number, size_t dimension) const {
     return points_[number * cube_.size() + dimension];
   }
 
@@ -97,7 +97,7 @@ class Record {
 
   // Whether a trial with this point was created. Always false in an infinite space. It compares
   // hashes of 64 bits, so with n points the probability of a wrong answer is n in 2^64.
-  bool Tried(const Point& point) const;
+  bool HasTried(const Point& point) const;
 
  private:
   std::optional<uint32_t> Find(TrialNumber number) const;

@@ -63,7 +63,7 @@ uint32_t SobolSequence::Unscrambled(size_t dimension, uint32_t index) const {
   return bits;
 }
 
-double SobolSequence::At(size_t dimension, uint32_t index) const {
+double SobolSequence::Coordinate(size_t dimension, uint32_t index) const {
   const TrialNumber key(static_cast<uint32_t>(dimension));
   if (dimension * kBits >= directions_.size()) {
     RandomStream stream(seed_ ^ Mix(index), key, "sobol/beyond");

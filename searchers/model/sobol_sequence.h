@@ -25,7 +25,7 @@ class SobolSequence {
 
   // A coordinate of point `index`, in [0, 1) by steps of 2^-32. REQUIRES: dimension below the
   // count given.
-  double At(size_t dimension, uint32_t index) const;
+  double Coordinate(size_t dimension, uint32_t index) const;
 
   // The same before scrambling. REQUIRES: dimension below kSobolDimensions as well.
   uint32_t Unscrambled(size_t dimension, uint32_t index) const;

@@ -26,8 +26,8 @@ Suggestion ProposeUntried(const Record& record, const std::function<Config(int)>
                           const std::function<Rationale(int, const Config&)>& explain) {
   const Cube& cube = record.cube();
   return ProposeUntried(
-      cube, [&](const Config& config) { return record.Tried(cube.Place(config).value()); }, propose,
-      explain);
+      cube, [&](const Config& config) { return record.HasTried(cube.Place(config).value()); },
+      propose, explain);
 }
 
 }  // namespace attune::searchers

@@ -28,7 +28,7 @@ constexpr double kScottFactor = 0.1;
 constexpr double kPriorWeight = 1;
 
 // Keeps the four highest binary digits of the number.
-size_t Rounded(size_t count) {
+size_t RoundDown(size_t count) {
   const int rest = std::max(0, static_cast<int>(std::bit_width(count)) - 4);
   return count >> rest << rest;
 }
@@ -82,11 +82,11 @@ void WideParzen::SetIncluded(size_t index, bool included) {
   is_included_[index] = included;
   included_ += included ? 1 : -1;
   biases_[index] = BiasAt(index);
-  if (Rounded(included_) != width_count_) UpdateWidths();
+  if (RoundDown(included_) != width_count_) UpdateWidths();
 }
 
 void WideParzen::UpdateWidths() {
-  width_count_ = Rounded(included_);
+  width_count_ = RoundDown(included_);
   const auto count = static_cast<double>(std::max<size_t>(width_count_, 1));
   const double width = kScottFactor * Exp(-Log(count) / (static_cast<double>(axes_.size()) + 4));
   bias_tables_.clear();
@@ -187,7 +187,7 @@ WideParzen::Difference WideParzen::LargestDifference(const std::vector<Point>& p
   };
 
   const size_t all = biases_.size();
-  const size_t first_part = std::min(all, std::max(kFirstPart, Rounded(all / 16)));
+  const size_t first_part = std::min(all, std::max(kFirstPart, RoundDown(all / 16)));
   for_each_tile([&](std::span<const size_t> indices) {
     add(tile_of(indices), indices, all - first_part, all);
   });

@@ -76,7 +76,8 @@ void Conductor::Post(StateReader look) { Push({.look = std::move(look)}); }
 void Conductor::CheckForStarts() { Push({}); }
 
 std::vector<Result<std::vector<Event>>> Conductor::Execute(std::vector<Command> commands,
-                                                           std::string actor, const After& after) {
+                                                           std::string actor,
+                                                           const Callback& after) {
   using Answer = Result<std::vector<Event>>;
   {
     std::lock_guard lock(mutex_);

@@ -59,9 +59,9 @@ class Conductor final : public Submissions, private Listener {
   // All commands are decided in one batch. For each command that was not refused, `after` gets its
   // events and the state after the batch. kUnavailable: too many commands wait already, or the
   // conductor stops.
-  using After = std::function<void(std::span<const Event>, const Brain&)>;
+  using Callback = std::function<void(std::span<const Event>, const Brain&)>;
   std::vector<Result<std::vector<Event>>> Execute(std::vector<Command> commands, std::string actor,
-                                                  const After& after);
+                                                  const Callback& after);
   Result<std::vector<Event>> Execute(Command command);
 
   // Calls `look` with the current state and waits for it. After the conductor has stopped, calls it

@@ -18,7 +18,7 @@ namespace {
 bool IsOfEndedTrial(const RecordFact& command, const State& state) {
   const AttemptId id = std::visit([](const auto& fact) { return fact.attempt; }, command.fact);
   const Trial* trial = state.Find(id.trial);
-  return trial == nullptr || Ended(trial->state);
+  return trial == nullptr || HasEnded(trial->state);
 }
 
 // Whether a command ends something or frees space.

@@ -113,7 +113,7 @@ Result<std::unique_ptr<Reader>> Reader::Open(const std::string& path) {
   return reader;
 }
 
-std::unique_ptr<Reader> Reader::At(const std::string& path) {
+std::unique_ptr<Reader> Reader::MakeLazy(const std::string& path) {
   return std::unique_ptr<Reader>(new Reader(path));
 }
 
@@ -180,7 +180,7 @@ Result<KeptRow> Reader::Checkpoint(const CheckpointId& id) {
   });
 }
 
-Result<std::optional<CheckpointId>> Reader::Pinned(SweepId sweep) {
+Result<std::optional<CheckpointId>> Reader::FirstPinned(SweepId sweep) {
   return InSnapshot<std::optional<CheckpointId>>(
       [&](sqlite::Connection& connection) { return ReadPinned(connection, sweep); });
 }
@@ -324,7 +324,7 @@ Result<Time> Reader::DisplayTime(EventSeq seq, Time time) {
   });
 }
 
-Result<StateCounts> Reader::Counts() {
+Result<StateCounts> Reader::CountStates() {
   return InSnapshot<StateCounts>([](sqlite::Connection& connection) -> Result<StateCounts> {
     const auto last = LastSeqOf(connection);
     if (!last.ok()) return last.error();

@@ -244,7 +244,7 @@ struct StateCounts {
 class Reader {
  public:
   // Makes a reader that opens the database at the first query.
-  static std::unique_ptr<Reader> At(const std::string& path);
+  static std::unique_ptr<Reader> MakeLazy(const std::string& path);
 
   // Opens the database now. REQUIRES: a SqliteStore has created or migrated the file.
   static Result<std::unique_ptr<Reader>> Open(const std::string& path);
@@ -254,7 +254,7 @@ class Reader {
   // other queries except LastSeq then return this error.
   Status Ready();
 
-  Result<StateCounts> Counts();
+  Result<StateCounts> CountStates();
 
   // Sweeps with ids below `before`, newest first; nullopt: from the newest.
   Result<std::vector<SweepRow>> Sweeps(std::optional<SweepId> before, int limit);
@@ -273,7 +273,7 @@ class Reader {
   // A checkpoint, even if it was dropped. kNotFound.
   Result<KeptRow> Checkpoint(const CheckpointId& id);
   // The first pinned checkpoint of the sweep; nullopt if none is pinned.
-  Result<std::optional<CheckpointId>> Pinned(SweepId sweep);
+  Result<std::optional<CheckpointId>> FirstPinned(SweepId sweep);
   Result<TrialRow> Trial(const TrialId& id);        // kNotFound
   Result<TrialDetail> Detail(const TrialId& id);    // kNotFound
   Result<AttemptRow> Attempt(const AttemptId& id);  // kNotFound

@@ -67,7 +67,7 @@ TEST(Pitfalls, NanStopsOnlyItsTrial) {
     EXPECT_GE(furthest, plan.scheduler == "pasha" ? 3 : 9);
     if (IsPopulation(plan)) {
       bool cloned = false;
-      for (const auto& fact : sweep.All<TrialDecided>())
+      for (const auto& fact : sweep.FactsOf<TrialDecided>())
         cloned |=
             fact.attempt.trial.number.value == 6 && fact.verdict.kind == VerdictKind::kExploit;
       EXPECT_TRUE(cloned);
@@ -86,7 +86,7 @@ TEST(Pitfalls, ALateReportCountsOnlyAtTheRungItHasPassed) {
     plan.stride = 5;
     const std::vector<Step> rungs = plan.Rungs();
     std::map<TrialNumber, Step> last;
-    for (const auto& fact : WholeSweep(plan).All<TrialDecided>()) {
+    for (const auto& fact : WholeSweep(plan).FactsOf<TrialDecided>()) {
       const Reason& reason = fact.verdict.reason;
       if (reason.rung.value == 0) continue;
       EXPECT_LE(reason.rung, reason.step);
@@ -169,13 +169,13 @@ TEST(Pitfalls, RepeatedStepsChangeNoDecision) {
     const WholeSweep retried(plan);
     const auto judged = [](const WholeSweep& whole) {
       std::vector<std::string> texts;
-      for (const auto& fact : whole.All<TrialDecided>()) {
+      for (const auto& fact : whole.FactsOf<TrialDecided>()) {
         if (fact.verdict.reason.peers > 0) texts.push_back(fact.verdict.reason.text);
       }
       return texts;
     };
     EXPECT_EQ(judged(retried), judged(sweep));
-    EXPECT_GT(retried.All<AttemptEnded>().size(), sweep.All<AttemptEnded>().size());
+    EXPECT_GT(retried.FactsOf<AttemptEnded>().size(), sweep.FactsOf<AttemptEnded>().size());
     for (const auto& [trial, end] : retried.Ends()) EXPECT_NE(end, TrialState::kFailed);
   }
 }
@@ -202,7 +202,7 @@ TEST(Pitfalls, NoTrialIsStoppedAgainstTooFewPeers) {
     SCOPED_TRACE(plan.scheduler);
     plan.slots = 1;
     bool judged = false;
-    for (const auto& fact : WholeSweep(plan).All<TrialDecided>()) {
+    for (const auto& fact : WholeSweep(plan).FactsOf<TrialDecided>()) {
       if (fact.attempt.trial.number.value != 1 || judged) continue;
       judged = true;
       EXPECT_NE(fact.verdict.kind, VerdictKind::kStop) << fact.verdict.reason.text;
@@ -338,7 +338,7 @@ TEST(Pitfalls, ACloneGetsWeightsAndConfigurationOfOneStep) {
   }
   EXPECT_GT(clones, 4);
   plan.saves = false;
-  for (const auto& fact : WholeSweep(plan).All<TrialDecided>())
+  for (const auto& fact : WholeSweep(plan).FactsOf<TrialDecided>())
     EXPECT_NE(fact.verdict.kind, VerdictKind::kExploit) << "of a donor without a checkpoint";
 }
 

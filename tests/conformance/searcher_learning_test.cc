@@ -146,7 +146,7 @@ TEST_P(SearcherLearning, TenThousandReportsOfOneConfigurationAreHarmless) {
     if (!made.ok()) continue;  // grid refuses a range without steps
     Searcher& searcher = **made;
     if (spec.space.Find("x") != nullptr) config.Set("x", 0.25);
-    const bool thinks = searcher.Thinks();
+    const bool thinks = searcher.NeedsThread();
     if (thinks && &spec == &finite) continue;  // too slow with many results
     EventSeq seq{0};
     const auto tell = [&](Fact fact) {
@@ -187,7 +187,7 @@ TEST_P(SearcherLearning, LearnsDespiteFailuresAndNan) {
   constexpr uint32_t kFailures = 40;
   constexpr double kAnywhere = 65.0 / 3;  // the mean loss over the plane
   constexpr size_t kLast = 20;
-  const uint32_t trials = kFailures + (searcher.Thinks() ? 50 : 120);
+  const uint32_t trials = kFailures + (searcher.NeedsThread() ? 50 : 120);
   constexpr double kBad[] = {kNaN, kInf, -kInf, -1e9};  // the last value before the failure
   double least = kInf;
   std::vector<double> losses;

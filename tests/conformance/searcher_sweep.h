@@ -110,7 +110,7 @@ class SweepOfSearcher {
     searcher_ = std::move(made).value();
     if (seed % 2 == 1) BeginWarm();
     if (seed % 4 < 2) {
-      for (int i = 0; i < 2; ++i) Create(Drawn(), std::string(kInitialPoints), std::nullopt);
+      for (int i = 0; i < 2; ++i) Create(DrawConfig(), std::string(kInitialPoints), std::nullopt);
     }
   }
 
@@ -166,7 +166,7 @@ class SweepOfSearcher {
     if (place->paused) {
       if (random_.Integer(0, 2) == 0) return end();
       TrialPromoted promoted{.trial = Id(place->number)};
-      if (random_.Integer(0, 3) == 0) promoted.config = Drawn();
+      if (random_.Integer(0, 3) == 0) promoted.config = DrawConfig();
       place->paused = false;
       ++place->attempt;
       return Observe(std::move(promoted));
@@ -246,11 +246,11 @@ class SweepOfSearcher {
     searcher_ = std::move(made).value();
     WarmStart start{.from = SweepId(8), .results = kPrior};
     for (uint32_t i = 0; i < kPrior; ++i)
-      start.taken.push_back({{start.from, TrialNumber(i)}, Drawn(), (i + 0.5) / kPrior});
+      start.taken.push_back({{start.from, TrialNumber(i)}, DrawConfig(), (i + 0.5) / kPrior});
     Observe(SweepCreated{.sweep = SweepId(1), .spec = spec_, .warm_start = {{start}}});
   }
 
-  Config Drawn() {
+  Config DrawConfig() {
     Config config;
     for (const size_t place : spec_.space.order()) {
       const Parameter& parameter = spec_.space.parameters()[place];
@@ -264,7 +264,7 @@ class SweepOfSearcher {
   Config Asked() {
     const Config& known = configs_[static_cast<size_t>(random_.Integer(0, trials() - 1))];
     const bool again = random_.Integer(0, 1) == 0 && spec_.space.Resolve(known).ok();
-    return again ? known : Drawn();
+    return again ? known : DrawConfig();
   }
 
   void Create(Config config, std::string origin, std::optional<ProposalNumber> proposal) {
@@ -306,7 +306,7 @@ class SweepOfSearcher {
     const CheckpointId donor;
     Observe(TrialDecided{{Id(trial.number), trial.attempt},
                          Step(trial.step),
-                         Verdict::Exploit(donor, Drawn(), {.rule = "pbt"}),
+                         Verdict::Exploit(donor, DrawConfig(), {.rule = "pbt"}),
                          Step(0),
                          {}});
     ++trial.attempt;

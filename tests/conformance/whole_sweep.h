@@ -77,7 +77,7 @@ class WholeSweep {
   const std::vector<Event>& whole_log() const { return whole_log_; }
 
   template <class F>
-  std::vector<F> All() const {
+  std::vector<F> FactsOf() const {
     std::vector<F> facts;
     for (const Event& event : log_) {
       if (const F* fact = std::get_if<F>(&event.fact)) facts.push_back(*fact);
@@ -87,7 +87,7 @@ class WholeSweep {
   // The final states of the trials, by number.
   std::map<uint32_t, TrialState> Ends() const {
     std::map<uint32_t, TrialState> ends;
-    for (const auto& fact : All<TrialEnded>()) ends[fact.trial.number.value] = fact.state;
+    for (const auto& fact : FactsOf<TrialEnded>()) ends[fact.trial.number.value] = fact.state;
     return ends;
   }
   int Count(TrialState state) const {
@@ -98,7 +98,7 @@ class WholeSweep {
   // The furthest step of a trial.
   int64_t Furthest(uint32_t trial) const {
     int64_t furthest = 0;
-    for (const auto& fact : All<TrialReported>()) {
+    for (const auto& fact : FactsOf<TrialReported>()) {
       if (fact.attempt.trial.number.value == trial)
         furthest = std::max(furthest, fact.report.step.value);
     }
@@ -142,11 +142,11 @@ class WholeSweep {
     for (const auto& [sweep, state] : brain_->state().sweeps) {
       for (const TrialNumber trial : state.live) running.push_back({sweep, trial});
     }
-    for (const TrialId& trial : running) Act(trial);
+    for (const TrialId& trial : running) ActOn(trial);
     return !running.empty();
   }
 
-  void Act(const TrialId& which) {
+  void ActOn(const TrialId& which) {
     const Trial* trial = brain_->state().Find(which);
     if (trial == nullptr || !trial->live) return;
     const Attempt live = *trial->live;

@@ -16,8 +16,8 @@ constexpr double kLeaseSteps = 20;                     // lease, in durations of
 
 }  // namespace
 
-void AskTellClient::After(int64_t us, simulate::Timeline::Action action) {
-  context_.timeline.After(us, [this, generation = generation_, action = std::move(action)] {
+void AskTellClient::ScheduleAfter(int64_t us, simulate::Timeline::Action action) {
+  context_.timeline.ScheduleAfter(us, [this, generation = generation_, action = std::move(action)] {
     if (generation == generation_ && !away_) action();
   });
 }
@@ -27,7 +27,7 @@ void AskTellClient::Start() {
     if (sweep.key == sweep_key_) sweep_ = id;
   }
   if (sweep_.value > 0) return Ask();
-  After(kPauseUs, [this] { Start(); });
+  ScheduleAfter(kPauseUs, [this] { Start(); });
 }
 
 void AskTellClient::ComeBack() {
@@ -40,7 +40,7 @@ void AskTellClient::ComeBack() {
 // Looks first for the trials of earlier requests, because their answers may have been lost.
 // Requests from before it went away do not count.
 void AskTellClient::Ask() {
-  if (context_.server.state() == nullptr) return After(kPauseUs, [this] { Ask(); });
+  if (context_.server.state() == nullptr) return ScheduleAfter(kPauseUs, [this] { Ask(); });
   for (int i = std::max(forgotten_ + 1, requests_ - kRetriedRequests); i <= requests_; ++i) {
     if (AdoptAttempt(RequestFor(i).idempotency_key)) return Train();
   }
@@ -49,7 +49,7 @@ void AskTellClient::Ask() {
       request, [this, key = request.idempotency_key, generation = generation_](bool) {
         if (generation != generation_ || away_) return;
         if (AdoptAttempt(key)) return Train();
-        After(kPauseUs, [this] { Ask(); });
+        ScheduleAfter(kPauseUs, [this] { Ask(); });
       });
 }
 
@@ -79,7 +79,7 @@ bool AskTellClient::AdoptAttempt(const std::string& key) {
 void AskTellClient::Train() {
   const int64_t us = context_.random.Integer(context_.step_us / 2, context_.step_us);
   trained_seconds_ += static_cast<double>(us) / simulate::kSecondUs;
-  After(us, [this] { Report(); });
+  ScheduleAfter(us, [this] { Report(); });
 }
 
 // Reports the next step. It waits for an answer to each report.
@@ -104,13 +104,14 @@ void AskTellClient::Report() {
 }
 
 void AskTellClient::HandleAnswer() {
-  if (context_.server.state() == nullptr) return After(kPauseUs, [this] { HandleAnswer(); });
+  if (context_.server.state() == nullptr)
+    return ScheduleAfter(kPauseUs, [this] { HandleAnswer(); });
   const Trial* trial = LiveTrial();
   if (trial == nullptr && context_.asks_with_tell) {
     ++requests_;  // the report also asked for the next trial
     return Ask();
   }
-  if (trial == nullptr) return After(kPauseUs, [this] { Ask(); });
+  if (trial == nullptr) return ScheduleAfter(kPauseUs, [this] { Ask(); });
   orders_ = simulate::OrdersFor(*context_.server.state()->Find(sweep_), *trial);
   if (worker_.FollowOrders(orders_)) return Train();
   Report();  // the report was lost

@@ -50,7 +50,7 @@ class AskTellClient {
   void Train();
   void Report();
   void HandleAnswer();
-  void After(int64_t us, simulate::Timeline::Action action);
+  void ScheduleAfter(int64_t us, simulate::Timeline::Action action);
   const Trial* LiveTrial() const;  // null if the attempt is not live or the server is down
 
   Context context_;

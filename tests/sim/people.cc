@@ -41,7 +41,7 @@ void People::SubmitUntilAnswered(const std::vector<Command>& commands,
     *answered = true;
     if (then) then(answer.ok());
   });
-  timeline_.After(kRetryUs, [this, answered, commands, then] {
+  timeline_.ScheduleAfter(kRetryUs, [this, answered, commands, then] {
     if (!*answered) SubmitUntilAnswered(commands, then, answered);
   });
 }
@@ -51,9 +51,10 @@ void People::DoRandomAction() {
   if (!command) return;
   // The user may act on outdated information.
   const int64_t after_us = Integer(0, 1) == 0 ? 0 : Integer(0, kMaxThinkUs);
-  timeline_.After(after_us, [this, generation = generation_, command = std::move(*command)] {
-    if (generation == generation_) SubmitOnce(command);
-  });
+  timeline_.ScheduleAfter(after_us,
+                          [this, generation = generation_, command = std::move(*command)] {
+                            if (generation == generation_) SubmitOnce(command);
+                          });
 }
 
 void People::SubmitOnce(Command command) {
@@ -122,7 +123,7 @@ SearchSpace People::DrawRanges(const SearchSpace& space) {
 
 std::optional<Command> People::DrawActionOn(const SweepBook& sweep) {
   if (edit_ && Integer(0, 2) == 0) return DrawEdit(sweep);
-  if (Ended(sweep.state) && Integer(0, 9) == 0) return DeleteSweep{sweep.id, books_.last_seq};
+  if (HasEnded(sweep.state) && Integer(0, 9) == 0) return DeleteSweep{sweep.id, books_.last_seq};
   switch (Integer(0, 9)) {
     case 0:
     case 1:

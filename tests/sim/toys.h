@@ -177,7 +177,7 @@ class SlowSearcher final : public Searcher {
  public:
   explicit SlowSearcher(const SweepSpec& spec) : random_(spec.space, spec.seed) {}
 
-  bool Thinks() const override { return true; }
+  bool NeedsThread() const override { return true; }
   Suggestion Suggest(ProposalNumber proposal) const override {
     if ((proposal.value + observed_) % 5 == 4) return Wait{"waits for more reports"};
     return random_.Suggest(ProposalNumber(proposal.value + 1'000 * observed_));

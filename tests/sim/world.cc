@@ -55,7 +55,7 @@ World::World(const Plan& plan, Disk& disk, Variant variant)
 void World::Run() {
   Populate();
   ScheduleFaults();
-  timeline_.At(Time{plan_.quiet_at_us}, [this] { RunQuietMinute(); });
+  timeline_.ScheduleAt(Time{plan_.quiet_at_us}, [this] { RunQuietMinute(); });
   while (!findings_.first() && !over_) {
     timeline_.RunNext();
     if (timeline_.now().us > plan_.quiet_at_us + kMaxQuietUs) {
@@ -72,19 +72,20 @@ void World::Populate() {
   for (size_t i = 0; i < plan_.executors.size(); ++i) {
     executors_.push_back(
         std::make_unique<Host>(environment_, "host-" + std::to_string(i + 1), plan_.executors[i]));
-    timeline_.After(random_.Integer(0, 5 * kSecondUs), [this, executor = executors_.back().get()] {
-      if (!IsGone(*executor)) StartProcess(*executor);
-    });
+    timeline_.ScheduleAfter(random_.Integer(0, 5 * kSecondUs),
+                            [this, executor = executors_.back().get()] {
+                              if (!IsGone(*executor)) StartProcess(*executor);
+                            });
   }
   for (const auto& executor : executors_) {
     if (executor->planned().gone_at_us == 0) continue;
-    timeline_.At(Time{executor->planned().gone_at_us}, [executor = executor.get()] {
+    timeline_.ScheduleAt(Time{executor->planned().gone_at_us}, [executor = executor.get()] {
       if (executor->up()) executor->Crash();
     });
   }
   for (const PlannedSweep& planned : plan_.sweeps) {
     const std::string key = "create-" + planned.spec.name;
-    timeline_.After(planned.created_at_us, [this, &planned] { CreateSweepOf(planned); });
+    timeline_.ScheduleAfter(planned.created_at_us, [this, &planned] { CreateSweepOf(planned); });
     if (!planned.spec.External()) continue;
     RandomStream draws(planned.spec.seed, TrialNumber{}, "sim/askers");
     for (int i = 0; i < 2; ++i) {
@@ -92,7 +93,8 @@ void World::Populate() {
           AskTellClient::Context{timeline_, random_, server_, books_, reality_, people_,
                                  plan_.step_us, environment_.value, draws.Integer(0, 1) == 1},
           key, "client-" + std::to_string(clients_.size())));
-      timeline_.After(planned.created_at_us, [client = clients_.back().get()] { client->Start(); });
+      timeline_.ScheduleAfter(planned.created_at_us,
+                              [client = clients_.back().get()] { client->Start(); });
     }
   }
 }
@@ -108,12 +110,12 @@ void World::CreateSweepOf(const PlannedSweep& planned) {
 void World::RepeatAtRandom(double per_minute, std::function<void()> act) {
   if (per_minute <= 0) return;
   const double minutes = -std::log1p(-random_.Uniform()) / per_minute;
-  timeline_.After(static_cast<int64_t>(minutes * 60 * kSecondUs),
-                  [this, per_minute, act = std::move(act)] {
-                    if (quiet_) return;
-                    act();
-                    RepeatAtRandom(per_minute, act);
-                  });
+  timeline_.ScheduleAfter(static_cast<int64_t>(minutes * 60 * kSecondUs),
+                          [this, per_minute, act = std::move(act)] {
+                            if (quiet_) return;
+                            act();
+                            RepeatAtRandom(per_minute, act);
+                          });
 }
 
 void World::WithRandomExecutor(const std::function<void(Host&)>& act) {
@@ -127,7 +129,7 @@ bool World::IsGone(const Host& executor) const {
 }
 
 void World::RestartLater(Host& executor) {
-  timeline_.After(random_.Integer(0, kMaxAwayUs), [this, &executor] {
+  timeline_.ScheduleAfter(random_.Integer(0, kMaxAwayUs), [this, &executor] {
     if (executor.leaving()) return RestartLater(executor);
     if (!executor.up() && !IsGone(executor)) StartProcess(executor);
   });
@@ -140,7 +142,7 @@ void World::StartProcess(Host& executor) {
   executor.Start(lifetime_us);
   if (lifetime_us == 0) return;
   const int64_t leave_after_us = std::max<int64_t>(lifetime_us - kWarningUs, 0);
-  timeline_.After(leave_after_us, [this, &executor, process = executor.process()] {
+  timeline_.ScheduleAfter(leave_after_us, [this, &executor, process = executor.process()] {
     if (executor.process() != process || !executor.up() || executor.leaving()) return;
     if (executor.frozen()) executor.Thaw();
     executor.Leave(std::chrono::milliseconds(kWarningUs / 1000));
@@ -176,7 +178,7 @@ void World::ScheduleFaults() {
   RepeatAtRandom(faults_.executor_freezes, [this] {
     WithRandomExecutor([this](Host& executor) {
       executor.Freeze();
-      timeline_.After(random_.Integer(0, kMaxFreezeUs), [&executor] {
+      timeline_.ScheduleAfter(random_.Integer(0, kMaxFreezeUs), [&executor] {
         if (executor.frozen()) executor.Thaw();
       });
     });
@@ -186,7 +188,8 @@ void World::ScheduleFaults() {
   });
   RepeatAtRandom(faults_.disk_full, [this] {
     disk_.SetFull(true);
-    timeline_.After(random_.Integer(0, faults_.disk_full_us), [this] { disk_.SetFull(false); });
+    timeline_.ScheduleAfter(random_.Integer(0, faults_.disk_full_us),
+                            [this] { disk_.SetFull(false); });
   });
   if (!clients_.empty()) {
     RepeatAtRandom(0.5, [this] {
@@ -214,7 +217,7 @@ void World::RunQuietMinute() {
   }
   people_.ResumeEverything();
   over_ = timeline_.now().us > plan_.quiet_at_us && IsOver();
-  timeline_.After(kQuietMinuteUs, [this] { RunQuietMinute(); });
+  timeline_.ScheduleAfter(kQuietMinuteUs, [this] { RunQuietMinute(); });
 }
 
 bool World::IsOver() const { return UnfinishedWork().empty(); }
@@ -223,7 +226,7 @@ std::string World::UnfinishedWork() const {
   if (server_.state() == nullptr) return "the server is down";
   if (books_.sweeps.size() < plan_.sweeps.size()) return "a sweep was not created";
   for (const auto& [id, sweep] : books_.sweeps) {
-    if (!Ended(sweep.state))
+    if (!HasEnded(sweep.state))
       return "sweep " + ToString(id) + " is " + std::string(Name(sweep.state)) + " with " +
              std::to_string(sweep.LiveCount()) + " gangs";
     for (const auto& [number, trial] : sweep.trials) {
@@ -304,7 +307,7 @@ bool World::OnRestore() {
     for (const auto& [number, trial] : sweep.trials) {
       for (const CheckpointBook& checkpoint : trial.checkpoints) {
         const bool is_missing = !checkpoint.dropped && !reality_.HasFile(checkpoint.ref.path);
-        if ((Ended(trial.state) || trial.live) && is_missing)
+        if ((HasEnded(trial.state) || trial.live) && is_missing)
           reality_.OnFileLost(checkpoint.ref.path);
       }
     }

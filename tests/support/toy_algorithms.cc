@@ -39,7 +39,7 @@ class GenerationsSearcher final : public Searcher {
  public:
   explicit GenerationsSearcher(int64_t generation, bool thinks = false)
       : generation_(generation), thinks_(thinks) {}
-  bool Thinks() const override { return thinks_; }
+  bool NeedsThread() const override { return thinks_; }
   Suggestion Suggest(ProposalNumber proposal) const override {
     if (proposed_ - ended_ >= generation_ ||
         (generation_ > 0 && proposed_ % generation_ == 0 && proposed_ > ended_))
@@ -71,7 +71,7 @@ class ThinkingSearcher final : public Searcher {
     if (proposal.value >= limit_) return Exhausted{"it has thought enough"};
     return Proposed{{{"x", reports_}}, {.rule = "thinker", .text = "reports seen"}};
   }
-  bool Thinks() const override { return true; }
+  bool NeedsThread() const override { return true; }
   void Observe(const Event& event) override {
     if (std::holds_alternative<TrialReported>(event.fact)) ++reports_;
   }

@@ -23,14 +23,14 @@ std::string Describe(const Config::Value& value) {
 }
 
 template <typename T>
-const T& As(std::string_view name, const Config::Value& value, std::string_view expected) {
+const T& GetAs(std::string_view name, const Config::Value& value, std::string_view expected) {
   if (const T* held = std::get_if<T>(&value)) return *held;
   ThrowWrongType(name, value, expected);
 }
 
 double AsReal(std::string_view name, const Config::Value& value) {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
-  return As<double>(name, value, "a real number");
+  return GetAs<double>(name, value, "a real number");
 }
 
 }  // namespace
@@ -40,13 +40,13 @@ bool Config::Has(std::string_view name) const { return Find(name) != nullptr; }
 double Config::Real(std::string_view name) const { return AsReal(name, Get(name)); }
 
 std::int64_t Config::Int(std::string_view name) const {
-  return As<std::int64_t>(name, Get(name), "an integer");
+  return GetAs<std::int64_t>(name, Get(name), "an integer");
 }
 
-bool Config::Bool(std::string_view name) const { return As<bool>(name, Get(name), "a boolean"); }
+bool Config::Bool(std::string_view name) const { return GetAs<bool>(name, Get(name), "a boolean"); }
 
 const std::string& Config::Text(std::string_view name) const {
-  return As<std::string>(name, Get(name), "a text");
+  return GetAs<std::string>(name, Get(name), "a text");
 }
 
 double Config::RealOr(std::string_view name, double fallback) const {

@@ -48,13 +48,13 @@ std::uint16_t PortOf(const UniqueFd& socket) {
 
 StoreMessage Done(std::int64_t amount = 0) { return {.kind = Kind::kDone, .amount = amount}; }
 
-StoreMessage Refused(std::string why) {
+StoreMessage RefusalMessage(std::string why) {
   return {.kind = Kind::kRefused, .values = {std::move(why)}};
 }
 
 StoreMessage TooLong(const std::string& what, std::size_t bytes, std::size_t bytes_max) {
-  return Refused(what + " of " + std::to_string(bytes) + " bytes; at most " +
-                 std::to_string(bytes_max) + " are allowed");
+  return RefusalMessage(what + " of " + std::to_string(bytes) + " bytes; at most " +
+                        std::to_string(bytes_max) + " are allowed");
 }
 
 // Whether a request has the numbers of keys and values that its kind needs.
@@ -227,8 +227,8 @@ StoreMessage StoreServer::Answer(const StoreMessage& request) {
       const auto read = std::from_chars(value.data(), end, amount);
       const bool is_number = found == values_.end() || (read.ec == std::errc() && read.ptr == end);
       if (!is_number || __builtin_add_overflow(amount, request.amount, &amount)) {
-        return Refused("cannot add " + std::to_string(request.amount) + " to " +
-                       (is_number ? value : "a value that is not a 64-bit integer"));
+        return RefusalMessage("cannot add " + std::to_string(request.amount) + " to " +
+                              (is_number ? value : "a value that is not a 64-bit integer"));
       }
       Set(key, std::to_string(amount));
       return Done(amount);
@@ -270,8 +270,9 @@ StoreMessage StoreServer::Values(const std::vector<std::string>& keys) const {
     const std::string& value = answer.values.emplace_back(values_.at(key));
     bytes += value.size() + sizeof(std::uint32_t);
     if (bytes > kStoreMessageBytesMax / 2) {
-      return Refused(std::to_string(keys.size()) + " values have more than " +
-                     std::to_string(kStoreMessageBytesMax / 2) + " bytes; ask for fewer at once");
+      return RefusalMessage(std::to_string(keys.size()) + " values have more than " +
+                            std::to_string(kStoreMessageBytesMax / 2) +
+                            " bytes; ask for fewer at once");
     }
   }
   return answer;

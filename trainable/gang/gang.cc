@@ -175,7 +175,7 @@ bool Gang::Read(Worker& worker) {
       break;
     }
     if (events_.on_message) events_.on_message(IndexOf(worker), std::chrono::milliseconds(0));
-    std::visit([&](const auto& each) { On(worker, each); }, message.value());
+    std::visit([&](const auto& each) { Handle(worker, each); }, message.value());
   }
   if (worker.lines.is_too_long()) problem = worker.lines.TooLong();
   if (!problem.empty()) {
@@ -193,33 +193,33 @@ void Gang::Send(Worker& worker, const std::string& line) {
   SendSome(worker.channel.get(), worker.unsent);
 }
 
-void Gang::On(Worker& worker, const channel::Rendezvous& rendezvous) {
+void Gang::Handle(Worker& worker, const channel::Rendezvous& rendezvous) {
   for (Worker& other : workers_) {
     if (&other != &worker) Send(other, ToLine(rendezvous));
   }
 }
 
-void Gang::On(Worker& worker, const channel::Report& report) {
+void Gang::Handle(Worker& worker, const channel::Report& report) {
   if (events_.on_report) events_.on_report(report);
   if (!report.waits.value_or(false)) return;
   Send(worker, ToLine(channel::Verdict{.step = report.step, .action = channel::Action::kStop}));
 }
 
-void Gang::On(Worker&, const channel::Logged& logged) {
+void Gang::Handle(Worker&, const channel::Logged& logged) {
   if (events_.on_logged) events_.on_logged(logged);
 }
 
-void Gang::On(Worker&, const channel::CheckpointSaved& checkpoint) {
+void Gang::Handle(Worker&, const channel::CheckpointSaved& checkpoint) {
   if (events_.on_checkpoint) events_.on_checkpoint(checkpoint);
 }
 
-void Gang::On(Worker& worker, const channel::ErrorText& error) {
+void Gang::Handle(Worker& worker, const channel::ErrorText& error) {
   worker.error = error.message;
   worker.lost_peer = error.lost_peer;
   Suspect(worker);
 }
 
-void Gang::On(Worker& worker, const channel::Heartbeat& heartbeat) {
+void Gang::Handle(Worker& worker, const channel::Heartbeat& heartbeat) {
   if (events_.on_message) events_.on_message(IndexOf(worker), heartbeat.silence);
 }
 

@@ -82,19 +82,19 @@ class Gang {
   bool Read(Worker& worker);
   void Send(Worker& worker, const std::string& line);
 
-  void On(Worker& worker, const channel::Rendezvous& rendezvous);
-  void On(Worker& worker, const channel::Report& report);
-  void On(Worker& worker, const channel::Logged& logged);
-  void On(Worker& worker, const channel::CheckpointSaved& checkpoint);
-  void On(Worker& worker, const channel::ErrorText& error);
-  void On(Worker& worker, const channel::Heartbeat& heartbeat);
-  void On(Worker&, const channel::Progress&) {}
-  void On(Worker&, const channel::Waiting&) {}
-  void On(Worker&, const channel::Join&) {}
-  void On(Worker&, const channel::Claim&) {}
-  void On(Worker&, const channel::Leaving&) {}
-  void On(Worker&, const channel::Done&) {}
-  void On(Worker&, const channel::Unknown&) {}
+  void Handle(Worker& worker, const channel::Rendezvous& rendezvous);
+  void Handle(Worker& worker, const channel::Report& report);
+  void Handle(Worker& worker, const channel::Logged& logged);
+  void Handle(Worker& worker, const channel::CheckpointSaved& checkpoint);
+  void Handle(Worker& worker, const channel::ErrorText& error);
+  void Handle(Worker& worker, const channel::Heartbeat& heartbeat);
+  void Handle(Worker&, const channel::Progress&) {}
+  void Handle(Worker&, const channel::Waiting&) {}
+  void Handle(Worker&, const channel::Join&) {}
+  void Handle(Worker&, const channel::Claim&) {}
+  void Handle(Worker&, const channel::Leaving&) {}
+  void Handle(Worker&, const channel::Done&) {}
+  void Handle(Worker&, const channel::Unknown&) {}
   int IndexOf(const Worker& worker) const { return static_cast<int>(&worker - workers_.data()); }
 
   void Suspect(Worker& worker);

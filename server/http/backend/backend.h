@@ -28,10 +28,10 @@ class Backend {
   // For each command that was not refused, `after` gets its events and the state after all
   // commands, in which the sweep may have ended. `after` must be fast; it may be empty.
   using Answer = Result<std::vector<Event>>;
-  using After = std::function<void(std::span<const Event>, const Brain&)>;
+  using Callback = std::function<void(std::span<const Event>, const Brain&)>;
   virtual std::vector<Answer> Execute(std::vector<Command> commands, const std::string& actor,
-                                      const After& after) = 0;
-  Answer Execute(Command command, const std::string& actor, const After& after = {}) {
+                                      const Callback& after) = 0;
+  Answer Execute(Command command, const std::string& actor, const Callback& after = {}) {
     std::vector<Command> one;
     one.push_back(std::move(command));
     return std::move(Execute(std::move(one), actor, after).front());

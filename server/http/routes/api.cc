@@ -40,7 +40,7 @@ constexpr const char* kExecutor = "/api/v1/executors/{executor}";
 Api::Api(Options options)
     : options_(std::move(options)),
       answers_(*options_.backend, *options_.reader, *options_.algorithms,
-               [this](SweepId sweep) { return pilots_.Blocking(sweep); }),
+               [this](SweepId sweep) { return pilots_.WhyNoPilots(sweep); }),
       service_(*options_.backend, options_.version),
       metrics_(*options_.backend, *options_.reader, options_.version),
       events_(*options_.reader, options_.streams),
@@ -59,8 +59,8 @@ Response Api::Call(Api& api, const Request& request, const Target& target) {
 
 const std::vector<Api::Route>& Api::Routes() {
   static const std::vector<Route> routes = {
-      {"GET", "/livez", "", Call<&Api::service_, &Service::Live>},
-      {"GET", "/readyz", "", Call<&Api::service_, &Service::Ready>},
+      {"GET", "/livez", "", Call<&Api::service_, &Service::Liveness>},
+      {"GET", "/readyz", "", Call<&Api::service_, &Service::Readiness>},
       {"GET", "/version", "", Call<&Api::service_, &Service::Version>},
       {"GET", "/api/v1/openapi.json", "", Call<&Api::service_, &Service::Contract>,
        Route::Tables::kNotNeeded},

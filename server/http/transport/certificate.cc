@@ -24,7 +24,8 @@ constexpr std::chrono::minutes kRetry{1};
 int NoPassphrase(char*, int, int, void*) { return 0; }
 
 // The error for a file that OpenSSL refused, perhaps because it is unreadable.
-Error Refused(const std::string& flag, const std::filesystem::path& file, const std::string& why) {
+Error FileError(const std::string& flag, const std::filesystem::path& file,
+                const std::string& why) {
   ERR_clear_error();
   errno = 0;
   const bool readable = std::ifstream(file).good();
@@ -71,12 +72,12 @@ Status Certificate::Read() {
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_default_passwd_cb(context.get(), NoPassphrase);
   if (SSL_CTX_use_certificate_chain_file(context.get(), certificate_.c_str()) != 1)
-    return Refused("--tls-cert", certificate_, "does not contain a PEM certificate");
+    return FileError("--tls-cert", certificate_, "does not contain a PEM certificate");
   if (SSL_CTX_use_PrivateKey_file(context.get(), key_.c_str(), SSL_FILETYPE_PEM) != 1)
-    return Refused("--tls-key", key_,
-                   "does not contain a PEM private key without passphrase for the "
-                   "certificate in " +
-                       certificate_.string());
+    return FileError("--tls-key", key_,
+                     "does not contain a PEM private key without passphrase for the "
+                     "certificate in " +
+                         certificate_.string());
   context_ = context;
   read_ = stamp;
   return {};

@@ -9,7 +9,7 @@ namespace {
 int Lower(char c) { return std::tolower(static_cast<unsigned char>(c)); }
 
 template <class Map>
-std::optional<std::string> First(const Map& map, std::string_view name) {
+std::optional<std::string> FindValue(const Map& map, std::string_view name) {
   const auto found = map.find(name);
   if (found == map.end()) return std::nullopt;
   return found->second;
@@ -27,11 +27,11 @@ bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
 }
 
 std::optional<std::string> Request::Header(std::string_view name) const {
-  return First(headers, name);
+  return FindValue(headers, name);
 }
 
 std::optional<std::string> Request::Query(std::string_view name) const {
-  return First(query, name);
+  return FindValue(query, name);
 }
 
 }  // namespace attune::server

@@ -32,7 +32,7 @@ Error NoFile(const std::string& path, const std::error_code& error) {
 }
 
 // Escapes a path for SQLite's URIs.
-std::string Escaped(const std::string& path) {
+std::string EscapePath(const std::string& path) {
   std::string escaped;
   for (const char c : path) {
     if (c == '%')
@@ -93,7 +93,7 @@ Result<std::unique_ptr<Connection>> OpenOffline(const std::string& path) {
   if (!fs::is_regular_file(path, error)) return NoFile(path, error);
   auto connection = Connection::Open("", Connection::Mode::kTemporary, kLockTimeoutMs);
   if (!connection.ok()) return connection.error();
-  const std::string uri = "file:" + Escaped(fs::absolute(path).string()) + "?mode=ro";
+  const std::string uri = "file:" + EscapePath(fs::absolute(path).string()) + "?mode=ro";
   if (Status attached = (*connection)->Run("ATTACH ? AS log", uri); !attached.ok())
     return Damaged(path, attached.error());
   if (Status known = CheckSchema(**connection, path); !known.ok()) return known.error();

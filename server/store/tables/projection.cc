@@ -101,20 +101,21 @@ void Projection::Change(sqlite::Transaction& transaction, const Event& event) {
     shifted->time = DisplayTime(event.time);
   }
   const Event& shown = shifted ? *shifted : event;
-  Dispatch<kTables>(shown.fact, [&](const auto& fact) -> decltype(On(transaction, shown, fact)) {
-    On(transaction, shown, fact);
-  });
+  Dispatch<kTables>(shown.fact,
+                    [&](const auto& fact) -> decltype(Handle(transaction, shown, fact)) {
+                      Handle(transaction, shown, fact);
+                    });
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const ClockAdjusted& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const ClockAdjusted& fact) {
   transaction.Run("INSERT INTO @clock (seq, offset_us, reason) VALUES (?, ?, ?)", event.seq.value,
                   fact.offset_us, fact.reason);
   clock_offset_us_ = fact.offset_us;
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const SweepCreated& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const SweepCreated& fact) {
   const SweepSpec& spec = *fact.spec;
   Json taken = Json::array();
   for (const WarmStart& start : *fact.warm_start) taken.push_back(start.text);
@@ -133,17 +134,18 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   RecordRequest(transaction, SweepId(0), fact.idempotency_key, event.seq);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepPaused& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&, const SweepPaused& fact) {
   transaction.Run("UPDATE @sweeps SET state = 'paused', reason = ? WHERE sweep = ?", fact.reason,
                   fact.sweep.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepResumed& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&, const SweepResumed& fact) {
   transaction.Run("UPDATE @sweeps SET state = 'running', reason = '' WHERE sweep = ?",
                   fact.sweep.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event, const SweepEdited& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const SweepEdited& fact) {
   const SweepSpec& spec = *fact.spec;
   const Json written = sweepfile::ToJson(spec);
   transaction.Run(
@@ -155,22 +157,23 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event, const 
   SetPolicy(transaction, event.seq, fact.sweep, written);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepReopened& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&, const SweepReopened& fact) {
   transaction.Run("UPDATE @sweeps SET state = 'running', reason = ?, ended = NULL WHERE sweep = ?",
                   fact.reason, fact.sweep.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepStopping& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&, const SweepStopping& fact) {
   transaction.Run("UPDATE @sweeps SET reason = ? WHERE sweep = ?", fact.reason, fact.sweep.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event, const SweepEnded& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const SweepEnded& fact) {
   logged_.erase(fact.sweep);
   transaction.Run("UPDATE @sweeps SET state = ?, reason = ?, ended = ? WHERE sweep = ?",
                   Name(fact.state), fact.reason, FormatTime(event.time), fact.sweep.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepDeleted& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&, const SweepDeleted& fact) {
   progress_.Forget(fact.sweep);
   logged_.erase(fact.sweep);
   transaction.Run(
@@ -184,8 +187,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const SweepD
                     fact.sweep.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const TrialCreated& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const TrialCreated& fact) {
   std::optional<std::string> rationale;
   if (fact.rationale) rationale = Dump(RationaleToJson(**fact.rationale));
   transaction.Run(
@@ -196,7 +199,7 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   RecordRequest(transaction, fact.trial.sweep, fact.idempotency_key, event.seq);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialReopened& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&, const TrialReopened& fact) {
   const TrialId& trial = fact.record.id;
   transaction.Run(
       "UPDATE @trials SET state = 'pending', reason = ?, ended = NULL, not_before = NULL,"
@@ -204,8 +207,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const TrialR
       fact.reason, fact.from_start, trial.sweep.value, trial.number.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const AttemptAssigned& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const AttemptAssigned& fact) {
   const TrialId& trial = fact.attempt.trial;
   progress_.Write(transaction, trial);
   std::optional<int64_t> resumed_from;
@@ -225,8 +228,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   RecordRequest(transaction, trial.sweep, fact.idempotency_key, event.seq);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const AttemptStarted& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const AttemptStarted& fact) {
   transaction.Run(
       "UPDATE @attempts SET state = 'running', pids = ?, started = ?"
       " WHERE sweep = ? AND trial = ? AND number = ?",
@@ -234,20 +237,21 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       fact.attempt.trial.number.value, fact.attempt.number);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const AttemptFirstStep& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&,
+                        const AttemptFirstStep& fact) {
   transaction.Run(
       "UPDATE @attempts SET first_step = ? WHERE sweep = ? AND trial = ? AND number = ?",
       FormatTime(fact.at), fact.attempt.trial.sweep.value, fact.attempt.trial.number.value,
       fact.attempt.number);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const TrialReported& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const TrialReported& fact) {
   progress_.Add(transaction, event.seq, fact);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const TrialDecided& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const TrialDecided& fact) {
   const TrialId& trial = fact.attempt.trial;
   const Reason& reason = fact.verdict.reason;
   std::optional<uint32_t> donor;
@@ -283,8 +287,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
   }
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const CheckpointSaved& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const CheckpointSaved& fact) {
   const TrialId& trial = fact.attempt.trial;
   const CheckpointRef& checkpoint = fact.checkpoint;
   transaction.Run(
@@ -296,7 +300,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
                   checkpoint.path, trial.sweep.value, trial.number.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const CheckpointPinned& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&,
+                        const CheckpointPinned& fact) {
   const CheckpointId& id = fact.checkpoint;
   transaction.Run(
       "UPDATE @checkpoints SET pinned = ? WHERE sweep = ? AND trial = ? AND step = ? AND attempt = "
@@ -304,8 +309,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event&, const Checkp
       fact.pinned, id.trial.sweep.value, id.trial.number.value, id.step.value, id.attempt);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const CheckpointDropped& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const CheckpointDropped& fact) {
   const CheckpointId& id = fact.checkpoint;
   transaction.Run(
       "UPDATE @checkpoints SET dropped = ?, reason = ?"
@@ -321,8 +326,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       id.trial.sweep.value, id.trial.number.value, fact.path);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const CheckpointRemoved& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const CheckpointRemoved& fact) {
   const CheckpointId& id = fact.checkpoint;
   transaction.Run(
       "UPDATE @checkpoints SET removed = ?"
@@ -331,8 +336,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       id.attempt);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const AttemptEnded& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const AttemptEnded& fact) {
   progress_.Write(transaction, fact.attempt.trial);
   progress_.Forget(fact.attempt.trial);
   const bool failed = fact.outcome == Outcome::kFailed;
@@ -349,8 +354,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       fact.attempt.trial.sweep.value, fact.attempt.trial.number.value, fact.attempt.number);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const TrialRequeued& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const TrialRequeued& fact) {
   std::optional<std::string> not_before;
   const Time shown = DisplayTime(fact.not_before);
   if (shown > event.time) not_before = FormatTime(shown);
@@ -360,8 +365,8 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       fact.reason, not_before, fact.trial.sweep.value, fact.trial.number.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const TrialPromoted& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const TrialPromoted& fact) {
   const TrialId& trial = fact.trial;
   std::optional<uint32_t> donor;
   if (fact.donor) donor = fact.donor->trial.number.value;
@@ -385,25 +390,26 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
                   (*fact.cloned)->ref.step.value, trial.sweep.value, trial.number.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event, const TrialEnded& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const TrialEnded& fact) {
   transaction.Run(
       "UPDATE @trials SET state = ?, reason = ?, ended = ? WHERE sweep = ? AND number = ?",
       Name(fact.state), fact.reason, FormatTime(event.time), fact.trial.sweep.value,
       fact.trial.number.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const SlotsReserved& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&, const SlotsReserved& fact) {
   transaction.Run("UPDATE @sweeps SET reserved = ? WHERE sweep = ?", fact.executor,
                   fact.sweep.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&,
-                    const ReservationReleased& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&,
+                        const ReservationReleased& fact) {
   transaction.Run("UPDATE @sweeps SET reserved = NULL WHERE sweep = ?", fact.sweep.value);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const ExecutorJoined& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const ExecutorJoined& fact) {
   transaction.Run(
       "INSERT INTO @executors (name, state, address, instance, incarnation, cpus, gpus, "
       "memory_bytes,"
@@ -419,41 +425,43 @@ void Projection::On(sqlite::Transaction& transaction, const Event& event,
       Dump(Json(fact.labels)));
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const ExecutorDrained& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const ExecutorDrained& fact) {
   transaction.Run(
       "UPDATE @executors SET drained = coalesce(drained, ?), drain_reason = ? WHERE name = ?",
       FormatTime(event.time), fact.reason, fact.name);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const ExecutorResumed& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&,
+                        const ExecutorResumed& fact) {
   transaction.Run(
       "UPDATE @executors SET drained = NULL, drain_reason = NULL, quarantine_until = NULL,"
       " quarantine_reason = NULL WHERE name = ?",
       fact.name);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const ExecutorHealth& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&,
+                        const ExecutorHealth& fact) {
   transaction.Run("UPDATE @executors SET health_problem = nullif(?, '') WHERE name = ?",
                   fact.problem, fact.name);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&,
-                    const ExecutorQuarantined& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&,
+                        const ExecutorQuarantined& fact) {
   transaction.Run(
       "UPDATE @executors SET quarantine_until = ?, quarantine_reason = ? WHERE name = ?",
       FormatTime(DisplayTime(fact.until)), fact.reason, fact.name);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event&,
-                    const ExecutorQuarantineEnded& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&,
+                        const ExecutorQuarantineEnded& fact) {
   transaction.Run(
       "UPDATE @executors SET quarantine_until = NULL, quarantine_reason = NULL WHERE name = ?",
       fact.name);
 }
 
-void Projection::On(sqlite::Transaction& transaction, const Event& event,
-                    const ExecutorLost& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const ExecutorLost& fact) {
   transaction.Run(
       "UPDATE @executors SET state = 'lost', reason = ?, lost = ?, health_problem = NULL,"
       " quarantine_until = NULL, quarantine_reason = NULL WHERE name = ?",

@@ -56,41 +56,43 @@ class Projection {
   void Show(sqlite::Transaction& transaction, EventSeq seq, const std::function<void()>& change);
   void WriteRows(sqlite::Transaction& transaction, EventSeq last, size_t rows, ErrorMode mode);
 
-  void On(sqlite::Transaction& transaction, const Event& event, const SweepCreated& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const SweepPaused& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const SweepResumed& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const SweepEdited& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const SweepReopened& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const SweepStopping& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const SweepEnded& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const SweepDeleted& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const TrialCreated& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const TrialReopened& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const AttemptAssigned& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const AttemptStarted& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const AttemptFirstStep& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const TrialReported& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const MetricsLogged& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const TrialDecided& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const TrialPromoted& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const CheckpointSaved& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const CheckpointPinned& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const CheckpointDropped& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const CheckpointRemoved& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const AttemptEnded& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const TrialRequeued& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const TrialEnded& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const SlotsReserved& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const ReservationReleased& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorJoined& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorLost& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorDrained& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorResumed& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorHealth& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const ExecutorQuarantined& fact);
-  void On(sqlite::Transaction& transaction, const Event& event,
-          const ExecutorQuarantineEnded& fact);
-  void On(sqlite::Transaction& transaction, const Event& event, const ClockAdjusted& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const SweepCreated& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const SweepPaused& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const SweepResumed& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const SweepEdited& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const SweepReopened& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const SweepStopping& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const SweepEnded& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const SweepDeleted& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const TrialCreated& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const TrialReopened& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const AttemptAssigned& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const AttemptStarted& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const AttemptFirstStep& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const TrialReported& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const MetricsLogged& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const TrialDecided& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const TrialPromoted& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const CheckpointSaved& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const CheckpointPinned& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const CheckpointDropped& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const CheckpointRemoved& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const AttemptEnded& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const TrialRequeued& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const TrialEnded& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const SlotsReserved& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event,
+              const ReservationReleased& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const ExecutorJoined& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const ExecutorLost& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const ExecutorDrained& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const ExecutorResumed& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const ExecutorHealth& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event,
+              const ExecutorQuarantined& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event,
+              const ExecutorQuarantineEnded& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const ClockAdjusted& fact);
 
   // Converts a time of the log to the time that people see.
   Time DisplayTime(Time time) const { return Time{time.us + clock_offset_us_}; }

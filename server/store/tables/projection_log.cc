@@ -121,7 +121,7 @@ void Projection::Forget() {
 
 // ---- Measured values -----------------------------------------------------------------------
 
-void Projection::On(sqlite::Transaction& transaction, const Event&, const MetricsLogged& fact) {
+void Projection::Handle(sqlite::Transaction& transaction, const Event&, const MetricsLogged& fact) {
   const SweepId sweep = fact.attempt.trial.sweep;
   std::set<std::string, std::less<>>& known = LoggedMetricsOf(transaction, sweep);
   for (const auto& [name, value] : fact.metrics) {

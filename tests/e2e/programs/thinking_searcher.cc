@@ -21,7 +21,7 @@ class Thinker final : public Searcher {
  public:
   explicit Thinker(const SweepSpec& spec) { Adapt(spec); }
 
-  bool Thinks() const override { return true; }
+  bool NeedsThread() const override { return true; }
 
   Suggestion Suggest(ProposalNumber proposal) const override {
     std::this_thread::sleep_for(takes_);

@@ -56,7 +56,7 @@ class Checkpoints final : public Checker {
     const SweepBook& sweep = *books_.Find(fact.checkpoint.trial.sweep);
     const TrialBook& trial = *books_.Find(fact.checkpoint.trial);
     const auto current = CurrentCheckpoints(trial);
-    if (!current.empty() && current.back() == book && !Ended(trial.state))
+    if (!current.empty() && current.back() == book && !HasEnded(trial.state))
       Report(fact.path + " is dropped although its trial would resume from it");
     if (sweep.IsOnFront(fact.checkpoint))
       Report(fact.path + " is dropped although it is one of the sweep's best");
@@ -64,7 +64,7 @@ class Checkpoints final : public Checker {
       if (other.cloned && other.cloned->ref == book->ref)
         Report(fact.path + " is dropped although trial " + ToString(other.id) +
                " still needs it as its clone");
-      if (other.live && !Ended(other.state) && other.live->resume == book->ref &&
+      if (other.live && !HasEnded(other.state) && other.live->resume == book->ref &&
           !other.live->saved)
         Report(fact.path + " is dropped although " + ToString(other.live->id) + " resumes from it");
     }

@@ -23,9 +23,9 @@ class Lifecycle final : public Checker {
 
   void AtEnd() override {
     for (const auto& [id, sweep] : books_.sweeps) {
-      if (!Ended(sweep.state)) Report("sweep " + ToString(id) + " has not ended");
+      if (!HasEnded(sweep.state)) Report("sweep " + ToString(id) + " has not ended");
       for (const auto& [number, trial] : sweep.trials) {
-        if (!Ended(trial.state) || trial.live)
+        if (!HasEnded(trial.state) || trial.live)
           Report("trial " + ToString(trial.id) + " has not ended");
       }
     }
@@ -52,25 +52,25 @@ class Lifecycle final : public Checker {
   void Check(const SweepEdited& fact) { FindOpenSweep(fact.sweep, "is edited"); }
   void Check(const SweepReopened& fact) {
     const SweepBook* sweep = books_.Find(fact.sweep);
-    if (sweep == nullptr || !Ended(sweep->state))
+    if (sweep == nullptr || !HasEnded(sweep->state))
       Report("sweep " + ToString(fact.sweep) + " is reopened but has not ended");
   }
   void Check(const SweepStopping& fact) { FindOpenSweep(fact.sweep, "is stopped"); }
   void Check(const SweepEnded& fact) {
     const SweepBook* sweep = FindOpenSweep(fact.sweep, "ends");
     if (sweep == nullptr) return;
-    if (!Ended(fact.state))
+    if (!HasEnded(fact.state))
       Report("sweep " + ToString(fact.sweep) + " ends in a state that is not final");
     if (sweep->stopping && *sweep->stopping != fact.state)
       Report("sweep " + ToString(fact.sweep) + " ends in another state than it was stopped with");
     for (const auto& [number, trial] : sweep->trials) {
-      if (!Ended(trial.state) || trial.live)
+      if (!HasEnded(trial.state) || trial.live)
         Report("sweep " + ToString(fact.sweep) + " ends before trial " + ToString(trial.id));
     }
   }
   void Check(const SweepDeleted& fact) {
     const SweepBook* sweep = books_.Find(fact.sweep);
-    if (sweep == nullptr || !Ended(sweep->state))
+    if (sweep == nullptr || !HasEnded(sweep->state))
       Report("sweep " + ToString(fact.sweep) + " is deleted but has not ended");
   }
   void Check(const SweepRemoved& fact) {
@@ -112,7 +112,7 @@ class Lifecycle final : public Checker {
   }
   void Check(const TrialReopened& fact) {
     const TrialBook* trial = books_.Find(fact.record.id);
-    if (trial == nullptr || !Ended(trial->state) || trial->live)
+    if (trial == nullptr || !HasEnded(trial->state) || trial->live)
       return Report("trial " + ToString(fact.record.id) + " is reopened but has not ended");
     if (fact.record.attempts != trial->attempts || !(fact.record.config == trial->config))
       Report("trial " + ToString(fact.record.id) + " is reopened with a different record");
@@ -170,7 +170,7 @@ class Lifecycle final : public Checker {
   }
   void Check(const TrialEnded& fact) {
     FindOpenTrial(fact.trial, "ends");
-    if (!Ended(fact.state))
+    if (!HasEnded(fact.state))
       Report("trial " + ToString(fact.trial) + " ends in a state that is not final");
   }
 
@@ -181,13 +181,13 @@ class Lifecycle final : public Checker {
   }
   const SweepBook* FindOpenSweep(SweepId id, const std::string& what) {
     const SweepBook* sweep = books_.Find(id);
-    if (sweep != nullptr && !Ended(sweep->state)) return sweep;
+    if (sweep != nullptr && !HasEnded(sweep->state)) return sweep;
     Report("sweep " + ToString(id) + " " + what + " but does not exist or has ended");
     return nullptr;
   }
   const TrialBook* FindOpenTrial(const TrialId& id, const std::string& what) {
     const TrialBook* trial = books_.Find(id);
-    if (trial != nullptr && !Ended(trial->state)) return trial;
+    if (trial != nullptr && !HasEnded(trial->state)) return trial;
     Report("trial " + ToString(id) + " " + what + " but does not exist or has ended");
     return nullptr;
   }

@@ -31,7 +31,8 @@ class Limits final : public Checker {
       const auto failed = std::ranges::count_if(sweep.trials, [](const auto& entry) {
         return entry.second.state == TrialState::kFailed;
       });
-      if (failed > sweep.spec.failure.max_failed_trials && !sweep.stopping && !Ended(sweep.state))
+      if (failed > sweep.spec.failure.max_failed_trials && !sweep.stopping &&
+          !HasEnded(sweep.state))
         Report("sweep " + ToString(id) + " continues with " + std::to_string(failed) +
                " failed trials");
     }

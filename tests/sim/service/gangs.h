@@ -20,11 +20,11 @@ TrialId TrialOf(const gang::AttemptId& attempt);
 // curve, fail or hang. Their starts and ends take time.
 class TrainingGangs final : public agent::Gangs {
  public:
-  using After = std::function<void(int64_t us, simulate::Timeline::Action action)>;
+  using Timer = std::function<void(int64_t us, simulate::Timeline::Action action)>;
 
   // `after` runs an action later if the executor's process still exists at that time. `facts`
   // receives facts, but never during a call of a method.
-  TrainingGangs(Environment& environment, std::string host, After after, gang::FactSink facts)
+  TrainingGangs(Environment& environment, std::string host, Timer after, gang::FactSink facts)
       : environment_(environment),
         host_(std::move(host)),
         after_(std::move(after)),
@@ -86,7 +86,7 @@ class TrainingGangs final : public agent::Gangs {
 
   Environment& environment_;
   const std::string host_;
-  const After after_;
+  const Timer after_;
   const gang::FactSink facts_;
   std::map<gang::AttemptId, Gang> gangs_;
 };

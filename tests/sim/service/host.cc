@@ -25,15 +25,16 @@ agent::Now Host::Now() const {
           .wall_us = now_us};
 }
 
-void Host::After(int64_t us, simulate::Timeline::Action action) {
-  environment_.timeline.After(us, [this, process = process_, action = std::move(action)]() mutable {
-    if (process != process_) return;
-    if (frozen_) {
-      deferred_.push_back(std::move(action));
-    } else {
-      action();
-    }
-  });
+void Host::ScheduleAfter(int64_t us, simulate::Timeline::Action action) {
+  environment_.timeline.ScheduleAfter(
+      us, [this, process = process_, action = std::move(action)]() mutable {
+        if (process != process_) return;
+        if (frozen_) {
+          deferred_.push_back(std::move(action));
+        } else {
+          action();
+        }
+      });
 }
 
 // ---- the process ----------------------------------------------------------------------------
@@ -47,7 +48,9 @@ void Host::Start(int64_t lifetime_us) {
   environment_.reality.OnHostStarted(name_, planned_.folder);
   gangs_ = std::make_unique<TrainingGangs>(
       environment_, name_,
-      [this](int64_t us, simulate::Timeline::Action action) { After(us, std::move(action)); },
+      [this](int64_t us, simulate::Timeline::Action action) {
+        ScheduleAfter(us, std::move(action));
+      },
       [this](gang::Fact fact) {
         facts_.push_back(std::move(fact));
         StepSoon();
@@ -147,7 +150,7 @@ void Host::ReportFullDisk(const gang::Fact& fact) {
   if (!ended->failure->disk_full && ended->failure->kind != gang::FailureKind::kDisk) return;
   ++disk_shortages_;
   SendHealth();
-  After(environment_.random.Integer(0, kMaxDiskFullUs), [this] {
+  ScheduleAfter(environment_.random.Integer(0, kMaxDiskFullUs), [this] {
     --disk_shortages_;
     SendHealth();
     StepSoon();
@@ -158,7 +161,7 @@ void Host::ReportFullDisk(const gang::Fact& fact) {
 
 void Host::StepSoon() {
   if (std::exchange(step_soon_, true)) return;
-  After(environment_.random.Integer(0, kMaxStepUs), [this] {
+  ScheduleAfter(environment_.random.Integer(0, kMaxStepUs), [this] {
     step_soon_ = false;
     Step();
   });
@@ -177,7 +180,7 @@ void Host::Step() {
   if (machine_->done()) return Exit();
   if (next >= step_at_) return;
   step_at_ = next;
-  After((next - Now().boot).count(), [this, next] {
+  ScheduleAfter((next - Now().boot).count(), [this, next] {
     if (step_at_ != next) return;
     step_at_ = agent::Machine::kNever;
     Step();
@@ -185,7 +188,7 @@ void Host::Step() {
 }
 
 void Host::OnMessage(StreamId stream, v1::ToExecutor message) {
-  After(0, [this, stream, message = std::move(message)]() mutable {
+  ScheduleAfter(0, [this, stream, message = std::move(message)]() mutable {
     if (stream_ != stream) return;
     if (message.has_ack()) HandleAck(message.ack().seq());
     if (message.refusal().code() == v1::Refusal::SUPERSEDED)
@@ -200,7 +203,7 @@ void Host::OnMessage(StreamId stream, v1::ToExecutor message) {
 
 void Host::OnClosed(StreamId stream) {
   if (stream_ != stream) return;
-  After(0, [this, stream] {
+  ScheduleAfter(0, [this, stream] {
     if (stream_ != stream) return;
     machine_->OnBroken();
     Step();
@@ -215,7 +218,7 @@ void Host::Connect() {
 void Host::Write(v1::FromExecutor message) {
   if (message.has_facts()) KeepFacts(*message.mutable_facts());
   environment_.network.Send(*stream_, std::move(message));
-  After(environment_.random.Integer(0, kMaxWriteUs), [this, stream = stream_] {
+  ScheduleAfter(environment_.random.Integer(0, kMaxWriteUs), [this, stream = stream_] {
     if (stream_ != stream) return;
     machine_->OnWritten();
     Step();
@@ -227,7 +230,7 @@ void Host::Close() {
   stream_.reset();
   environment_.reality.OnDisconnected(name_);
   environment_.network.CloseByExecutor(stream);
-  After(0, [this] {
+  ScheduleAfter(0, [this] {
     machine_->OnClosed("", Now());
     Step();
   });
@@ -264,12 +267,13 @@ void Host::Remove(const agent::Removals& removals) {
   });
   for (const v1::CheckpointRemoval& removal : removals.checkpoints) {
     if (!removals_.insert(removal.path()).second) continue;
-    After(environment_.random.Integer(0, kMaxDeleteUs), [this, removal, round = removal_round_] {
-      if (round != removal_round_) return;
-      environment_.reality.OnFileDeleted(removal.path());
-      machine_->OnRemoved(removal, Now());
-      StepSoon();
-    });
+    ScheduleAfter(environment_.random.Integer(0, kMaxDeleteUs),
+                  [this, removal, round = removal_round_] {
+                    if (round != removal_round_) return;
+                    environment_.reality.OnFileDeleted(removal.path());
+                    machine_->OnRemoved(removal, Now());
+                    StepSoon();
+                  });
   }
   std::erase_if(sweep_removals_, [&](uint64_t sweep) {
     return std::ranges::find(removals.sweeps, sweep, &agent::SweepFiles::sweep) ==
@@ -277,13 +281,13 @@ void Host::Remove(const agent::Removals& removals) {
   });
   for (const auto& [sweep, identity] : removals.sweeps) {
     if (!sweep_removals_.insert(sweep).second) continue;
-    After(environment_.random.Integer(0, kMaxDeleteUs),
-          [this, sweep = sweep, round = removal_round_] {
-            if (round != removal_round_) return;
-            environment_.reality.SweepDeleted(gang::Folders(kDataDir).Sweep(sweep), name_);
-            machine_->OnSweepRemoved(sweep, Now());
-            StepSoon();
-          });
+    ScheduleAfter(environment_.random.Integer(0, kMaxDeleteUs),
+                  [this, sweep = sweep, round = removal_round_] {
+                    if (round != removal_round_) return;
+                    environment_.reality.SweepDeleted(gang::Folders(kDataDir).Sweep(sweep), name_);
+                    machine_->OnSweepRemoved(sweep, Now());
+                    StepSoon();
+                  });
   }
 }
 
@@ -292,7 +296,7 @@ void Host::FindMissing(const v1::Inventory& inventory) {
   removals_.clear();
   sweep_removals_.clear();
   if (environment_.variant == Variant::kForgetsInventory) return;
-  After(environment_.random.Integer(0, kMaxDeleteUs), [this, inventory] {
+  ScheduleAfter(environment_.random.Integer(0, kMaxDeleteUs), [this, inventory] {
     for (const v1::CheckpointName& checkpoint : inventory.checkpoints()) {
       const std::string path = gang::Folders(kDataDir).Checkpoints(
                                    {.sweep = checkpoint.sweep(), .trial = checkpoint.trial()}) /

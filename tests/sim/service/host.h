@@ -61,7 +61,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   v1::Hello Hello() const;
   agent::Now Now() const;
   // Runs `action` later if the process still exists at that time. A frozen host delays it.
-  void After(int64_t us, simulate::Timeline::Action action);
+  void ScheduleAfter(int64_t us, simulate::Timeline::Action action);
   void StepSoon();
   void Step();
   void PassFacts();

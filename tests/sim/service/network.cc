@@ -31,7 +31,7 @@ void Network::Send(StreamId id, v1::FromExecutor message) {
     slow_hello_(message.hello().name(), last);
   }
   const Time at = ArrivalTime(last);
-  timeline_.At(at, [this, id, message = std::move(message)]() mutable {
+  timeline_.ScheduleAt(at, [this, id, message = std::move(message)]() mutable {
     const Stream& stream = streams_[id];
     if (!stream.server_receives || (stream.broken && timeline_.now() > stream.late_until)) return;
     server_.OnMessage(id, std::move(message));
@@ -41,7 +41,7 @@ void Network::Send(StreamId id, v1::FromExecutor message) {
 void Network::Send(StreamId id, v1::ToExecutor message) {
   if (streams_[id].broken) return;
   const Time at = ArrivalTime(streams_[id].to_executor);
-  timeline_.At(at, [this, id, message = std::move(message)]() mutable {
+  timeline_.ScheduleAt(at, [this, id, message = std::move(message)]() mutable {
     const Stream& stream = streams_[id];
     if (stream.broken || stream.executor == nullptr) return;
     stream.executor->OnMessage(id, std::move(message));
@@ -62,7 +62,7 @@ void Network::CloseByServer(StreamId id) {
   Stream& stream = streams_[id];
   if (stream.broken) return;
   stream.server_receives = false;
-  timeline_.At(stream.to_executor, [this, id] {
+  timeline_.ScheduleAt(stream.to_executor, [this, id] {
     if (streams_[id].broken) return;
     streams_[id].broken = true;
     NotifyExecutor(id, 0);
@@ -90,14 +90,14 @@ void Network::BreakAll() {
 }
 
 void Network::NotifyExecutor(StreamId id, int64_t after_us) {
-  timeline_.After(after_us, [this, id] {
+  timeline_.ScheduleAfter(after_us, [this, id] {
     ExecutorEnd* executor = std::exchange(streams_[id].executor, nullptr);
     if (executor != nullptr) executor->OnClosed(id);
   });
 }
 
 void Network::NotifyServer(StreamId id, int64_t after_us) {
-  timeline_.After(after_us, [this, id] { server_.OnClosed(id); });
+  timeline_.ScheduleAfter(after_us, [this, id] { server_.OnClosed(id); });
 }
 
 }  // namespace attune::sim

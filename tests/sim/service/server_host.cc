@@ -27,8 +27,8 @@ ServerHost::ServerHost(Context context)
         context_.observer.OnDurable(events);
       }) {}
 
-void ServerHost::After(int64_t us, simulate::Timeline::Action action) {
-  context_.timeline.After(us, [this, process = processes_, action = std::move(action)] {
+void ServerHost::ScheduleAfter(int64_t us, simulate::Timeline::Action action) {
+  context_.timeline.ScheduleAfter(us, [this, process = processes_, action = std::move(action)] {
     if (process == processes_) action();
   });
 }
@@ -54,7 +54,7 @@ void ServerHost::Start() {
       .wake = [this] { WakeSoon(); },
       .think =
           [this](std::function<void()> job) {
-            After(context_.random.Integer(1, kMaxThinkUs), std::move(job));
+            ScheduleAfter(context_.random.Integer(1, kMaxThinkUs), std::move(job));
           },
       .marks = context_.identifies ? &marks_ : nullptr,
       .new_identity =
@@ -63,14 +63,14 @@ void ServerHost::Start() {
           },
       .run = processes_});
   context_.reality.OnServerStarted(context_.timeline.now());
-  After(context_.random.Integer(0, faults.replay_us), [this] { ReadLog(); });
+  ScheduleAfter(context_.random.Integer(0, faults.replay_us), [this] { ReadLog(); });
 }
 
 void ServerHost::ReadLog() {
   process_->Start(WallClock());
   if (!state_at_crash_.empty()) context_.observer.OnRecovered(state_at_crash_, SaveState(*state()));
   Wake(0);
-  After(kLeaseUs / 3, [this] { CheckLeases(); });
+  ScheduleAfter(kLeaseUs / 3, [this] { CheckLeases(); });
 }
 
 void ServerHost::CrashSoon() {
@@ -87,7 +87,7 @@ void ServerHost::Crash() {
   context_.network.BreakAll();
   context_.reality.OnServerCrashed();
   const int64_t jump = context_.faults.clock_jump_us;
-  context_.timeline.After(context_.random.Integer(0, kMaxDownUs), [this, jump] {
+  context_.timeline.ScheduleAfter(context_.random.Integer(0, kMaxDownUs), [this, jump] {
     clock_offset_us_ += context_.random.Integer(-jump, jump);
     RestoreBackup();
     Start();
@@ -117,7 +117,7 @@ void ServerHost::Submit(std::vector<Command> commands, Done done) {
 
 void ServerHost::Wake(int64_t after_us) {
   if (state() == nullptr || std::exchange(awake_, true)) return;
-  After(after_us, [this] {
+  ScheduleAfter(after_us, [this] {
     awake_ = false;
     Step();
   });
@@ -143,7 +143,7 @@ void ServerHost::StepWhenDue() {
   const auto next_step = process_->NextStep(WallClock());
   if (!next_step || next_step == next_step_) return;
   next_step_ = next_step;
-  After(std::max<int64_t>(kMinWaitUs, next_step->us - WallClock().us), [this, next_step] {
+  ScheduleAfter(std::max<int64_t>(kMinWaitUs, next_step->us - WallClock().us), [this, next_step] {
     if (next_step_ != next_step) return;
     next_step_.reset();
     Wake(0);
@@ -152,7 +152,7 @@ void ServerHost::StepWhenDue() {
 
 void ServerHost::CheckLeases() {
   process_->CheckLeases();
-  After(kLeaseUs / 3, [this] { CheckLeases(); });
+  ScheduleAfter(kLeaseUs / 3, [this] { CheckLeases(); });
 }
 
 // ---- connections ----------------------------------------------------------------------------

@@ -87,7 +87,7 @@ class ServerHost final : public ServerEnd {
   void Crash();
   void RestoreBackup();
   // Runs `action` later if the process still exists at that time.
-  void After(int64_t us, simulate::Timeline::Action action);
+  void ScheduleAfter(int64_t us, simulate::Timeline::Action action);
 
   const Context context_;
   RandomStream restore_draws_;  // identities of logs, and restores of backups

@@ -67,8 +67,8 @@ TEST(SweepModel, AppliesAnEventThatRestIncludesAgain) {
 
 TEST(SweepModel, CountsTrialsThatReachedARung) {
   const SweepModel model = Model({MakeTrial(0, "running"), MakeTrial(1, "stopped")});
-  EXPECT_EQ(model.Reached(1), 2);
-  EXPECT_EQ(model.Reached(9), 0);
+  EXPECT_EQ(model.CountReached(1), 2);
+  EXPECT_EQ(model.CountReached(9), 0);
   EXPECT_EQ(model.ended_trials(), 1);
 }
 

@@ -19,7 +19,7 @@ std::vector<Event> BrainTest::Do(const Command& command) {
   return *events;
 }
 
-Error BrainTest::Refused(const Command& command) {
+Error BrainTest::RefusalOf(const Command& command) {
   const auto events = brain.Execute(command, Tick());
   EXPECT_FALSE(events.ok());
   return events.ok() ? Error{} : events.error();

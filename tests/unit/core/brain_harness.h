@@ -20,7 +20,7 @@ class BrainTest : public ::testing::Test {
   // Executes a command and returns its facts. The command must succeed.
   std::vector<Event> Do(const Command& command);
   // Returns the error of a command that must be refused.
-  Error Refused(const Command& command);
+  Error RefusalOf(const Command& command);
   // Lets time pass and returns the facts that follow.
   std::vector<Event> Wait(double seconds);
 

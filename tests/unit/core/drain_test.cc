@@ -331,9 +331,9 @@ TEST_F(Drains, ARepeatedDrainChangesNothing) {
 }
 
 TEST_F(Drains, AnUnknownExecutorIsNotFound) {
-  EXPECT_EQ(Refused(DrainExecutor{"boks", ""}).code, ErrorCode::kNotFound);
-  EXPECT_THAT(Refused(DrainExecutor{"boks", ""}).message, testing::Mentions("boks"));
-  EXPECT_EQ(Refused(ResumeExecutor{"boks"}).code, ErrorCode::kNotFound);
+  EXPECT_EQ(RefusalOf(DrainExecutor{"boks", ""}).code, ErrorCode::kNotFound);
+  EXPECT_THAT(RefusalOf(DrainExecutor{"boks", ""}).message, testing::Mentions("boks"));
+  EXPECT_EQ(RefusalOf(ResumeExecutor{"boks"}).code, ErrorCode::kNotFound);
 }
 
 }  // namespace

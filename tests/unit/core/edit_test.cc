@@ -129,14 +129,14 @@ TEST_F(Edits, AnEditThatMissesAnEarlierEditIsRefused) {
   EditSweep theirs = mine;
   theirs.spec->priority = 2;
   Do(mine);
-  EXPECT_EQ(Refused(theirs).code, ErrorCode::kConflict);
+  EXPECT_EQ(RefusalOf(theirs).code, ErrorCode::kConflict);
 }
 
 TEST_F(Edits, ALimitBelowTheCurrentCountIsRefusedWithItsKey) {
   Create(testing::ToySpec());
   SweepSpec spec = sweep().spec;
   spec.stop.max_trials = 1;
-  EXPECT_THAT(Refused(MakeEdit(spec)).message,
+  EXPECT_THAT(RefusalOf(MakeEdit(spec)).message,
               testing::Mentions("stop.max_trials: ", "1", "2 trials"));
 }
 
@@ -163,9 +163,9 @@ TEST_F(Edits, AnEditedEndedSweepContinues) {
   Create(spec);
   Finish(0);
   Finish(1);
-  ASSERT_TRUE(Ended(StateOf(id())));
+  ASSERT_TRUE(HasEnded(StateOf(id())));
   spec.priority = 1;
-  EXPECT_THAT(Refused(MakeEdit(spec)).message, testing::Mentions("2 trials"));
+  EXPECT_THAT(RefusalOf(MakeEdit(spec)).message, testing::Mentions("2 trials"));
   spec.stop.max_trials = 3;
   const auto events = Do(MakeEdit(spec));
   EXPECT_NE(Find<SweepReopened>(events), nullptr);

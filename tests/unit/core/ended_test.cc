@@ -103,12 +103,12 @@ TEST_F(EndedSweeps, ADropAfterTheEndChecksThePinsThatRemain) {
   brain.ReleaseEndedSweeps();
   ASSERT_TRUE(MissingData(brain.state(), best));
   ASSERT_TRUE(brain.RestoreEndedSweep(parts[1]).ok());
-  EXPECT_EQ(Refused(best).code, ErrorCode::kConflict);
-  EXPECT_THAT(Refused(best).message, testing::Mentions("best"));
+  EXPECT_EQ(RefusalOf(best).code, ErrorCode::kConflict);
+  EXPECT_THAT(RefusalOf(best).message, testing::Mentions("best"));
   const DropCheckpoint first{{id, 1, Step(1)}, record};
   ASSERT_NE(Find<CheckpointDropped>(Do(first)), nullptr);
   EXPECT_TRUE(brain.state().removals.at("box").contains(first.checkpoint));
-  EXPECT_EQ(Refused(first).code, ErrorCode::kConflict) << "the record is outdated";
+  EXPECT_EQ(RefusalOf(first).code, ErrorCode::kConflict) << "the record is outdated";
 
   Brain loaded(algorithms, [](const std::string&) { return true; });
   const std::string snapshot = SaveState(brain.state());
@@ -148,8 +148,8 @@ TEST_F(DeletedSweeps, OnlyTheLogRemainsAndEveryFolderMustRemoveItsFiles) {
   for (const Command& command :
        {Command(DeleteFirst()), Command(extend_), Command(KillSweep{SweepId(1)}),
         Command(PinCheckpoint{{{SweepId(1), TrialNumber(0)}, 1, Step(2)}, true})}) {
-    EXPECT_EQ(Refused(command).code, ErrorCode::kNotFound);
-    EXPECT_THAT(Refused(command).message, testing::Mentions("s1", "deleted"));
+    EXPECT_EQ(RefusalOf(command).code, ErrorCode::kNotFound);
+    EXPECT_THAT(RefusalOf(command).message, testing::Mentions("s1", "deleted"));
   }
 
   // Any executor with the folder may report the removal; only the first report counts.
@@ -163,12 +163,12 @@ TEST_F(DeletedSweeps, OnlyTheLogRemainsAndEveryFolderMustRemoveItsFiles) {
 }
 
 TEST_F(DeletedSweeps, OnlyAnEndedSweepWithoutLaterChangesCanBeDeleted) {
-  EXPECT_THAT(Refused(DeleteSweep{SweepId(2), brain.state().last_seq}).message,
+  EXPECT_THAT(RefusalOf(DeleteSweep{SweepId(2), brain.state().last_seq}).message,
               testing::Mentions("attune sweep kill s2"));
   const DeleteSweep stale = DeleteFirst();
   Do(PinCheckpoint{{{SweepId(1), TrialNumber(0)}, 1, Step(2)}, true});
-  EXPECT_EQ(Refused(stale).code, ErrorCode::kConflict);
-  EXPECT_EQ(Refused(DeleteSweep{SweepId(9), {}}).code, ErrorCode::kNotFound);
+  EXPECT_EQ(RefusalOf(stale).code, ErrorCode::kConflict);
+  EXPECT_EQ(RefusalOf(DeleteSweep{SweepId(9), {}}).code, ErrorCode::kNotFound);
 }
 
 TEST_F(DeletedSweeps, CheckpointsAreRemovedWithTheOtherFiles) {
@@ -225,9 +225,9 @@ TEST_F(EndedSweeps, TheOldestSweepsAreForgottenWithTheirKeys) {
   EXPECT_EQ(state.ended.size(), kReopenableSweeps);
   EXPECT_EQ(state.by_key.size(), kReopenableSweeps);
   EXPECT_FALSE(state.by_key.contains("key"));
-  EXPECT_EQ(Refused(extend_).code, ErrorCode::kConflict);
-  EXPECT_EQ(Refused(StopSweep{SweepId(1)}).code, ErrorCode::kConflict);
-  EXPECT_EQ(Refused(StopSweep{SweepId(1000)}).code, ErrorCode::kNotFound);
+  EXPECT_EQ(RefusalOf(extend_).code, ErrorCode::kConflict);
+  EXPECT_EQ(RefusalOf(StopSweep{SweepId(1)}).code, ErrorCode::kConflict);
+  EXPECT_EQ(RefusalOf(StopSweep{SweepId(1000)}).code, ErrorCode::kNotFound);
 }
 
 }  // namespace

@@ -22,16 +22,16 @@ TEST(Event, KnowsWhichSweepAndTrialItIsAbout) {
 }
 
 TEST(Event, OnlyEndEventsAreEnds) {
-  EXPECT_FALSE(Ended(SweepState::kRunning));
-  EXPECT_FALSE(Ended(SweepState::kPaused));
-  EXPECT_TRUE(Ended(SweepState::kCompleted));
-  EXPECT_TRUE(Ended(SweepState::kKilled));
+  EXPECT_FALSE(HasEnded(SweepState::kRunning));
+  EXPECT_FALSE(HasEnded(SweepState::kPaused));
+  EXPECT_TRUE(HasEnded(SweepState::kCompleted));
+  EXPECT_TRUE(HasEnded(SweepState::kKilled));
 
-  EXPECT_FALSE(Ended(TrialState::kPending));
-  EXPECT_FALSE(Ended(TrialState::kRunning));
-  EXPECT_FALSE(Ended(TrialState::kPaused));
-  EXPECT_TRUE(Ended(TrialState::kStopped));
-  EXPECT_TRUE(Ended(TrialState::kFailed));
+  EXPECT_FALSE(HasEnded(TrialState::kPending));
+  EXPECT_FALSE(HasEnded(TrialState::kRunning));
+  EXPECT_FALSE(HasEnded(TrialState::kPaused));
+  EXPECT_TRUE(HasEnded(TrialState::kStopped));
+  EXPECT_TRUE(HasEnded(TrialState::kFailed));
 }
 
 TEST(Event, SweepsAndTrialsUseTheSameNamesOfStates) {

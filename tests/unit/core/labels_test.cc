@@ -119,7 +119,7 @@ TEST_F(LabelledGangs, ACheckpointIsFetchedFromAnExecutorThatLostItsLabel) {
 }
 
 TEST_F(LabelledGangs, WrongLabelsAreRefused) {
-  const Error error = Refused(JoinExecutor{
+  const Error error = RefusalOf(JoinExecutor{
       .name = "bad", .instance = "a", .resources = {.cpus = 1}, .labels = {{"a b", "c"}}});
   EXPECT_EQ(error.code, ErrorCode::kInvalid);
   EXPECT_THAT(error.message, testing::Mentions("a b"));

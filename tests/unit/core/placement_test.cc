@@ -30,7 +30,7 @@ GangRequest Gang(int min_workers, int max_workers, Resources per_worker) {
   return {.min_workers = min_workers, .max_workers = max_workers, .per_worker = per_worker};
 }
 
-Host Spanning(Host host) {
+Host MakeSpanning(Host host) {
   host.spans = true;
   return host;
 }
@@ -43,7 +43,7 @@ std::vector<RankSlot> PlaceOn(const GangSpec& gang, const std::vector<Host>& hos
 }
 
 // Expects that the gang fits nowhere, and returns a line with the reason.
-std::string Refused(const GangSpec& gang, const std::vector<Host>& hosts) {
+std::string RefusalOf(const GangSpec& gang, const std::vector<Host>& hosts) {
   EXPECT_TRUE(PlaceOn(gang, hosts).empty());
   return DescribeShortage(RequestFor(gang), Hosts(hosts)) + "\n";
 }
@@ -67,9 +67,9 @@ TEST(Placement, ARequestThatOverflowsFitsNowhere) {
   const Host host = MakeHost("a", 64, 8, int64_t{1} << 40);
   testing::ExpectGolden(
       "core/placement/overflows",
-      Refused(Gang(3, {.cpus = 1, .gpus = 1'431'655'766}), {host}) +
-          Refused(Gang(2, {.cpus = kMost}), {host}) +
-          Refused(Gang(4, {.cpus = 1, .memory_bytes = int64_t{1} << 62}), {Spanning(host)}));
+      RefusalOf(Gang(3, {.cpus = 1, .gpus = 1'431'655'766}), {host}) +
+          RefusalOf(Gang(2, {.cpus = kMost}), {host}) +
+          RefusalOf(Gang(4, {.cpus = 1, .memory_bytes = int64_t{1} << 62}), {MakeSpanning(host)}));
 }
 
 TEST(Placement, PrefersTheHostWithTheLeastLeft) {
@@ -109,8 +109,8 @@ TEST(Placement, SharesFillTheGpuWithTheLeastLeft) {
   Host host = MakeHost("a", 4, 2);
   std::vector<RankSlot> taken;
   for (const int gpu : {0, 0, 1, 1, -1}) EXPECT_EQ(TakeGpu(Share(40), host, &taken), gpu);
-  EXPECT_THAT(Refused(Share(40), {host}), ::testing::HasSubstr("40 %"));
-  EXPECT_THAT(Refused(Gang(1, {.cpus = 0, .gpus = 1}), {host}), ::testing::HasSubstr("1 GPU"));
+  EXPECT_THAT(RefusalOf(Share(40), {host}), ::testing::HasSubstr("40 %"));
+  EXPECT_THAT(RefusalOf(Gang(1, {.cpus = 0, .gpus = 1}), {host}), ::testing::HasSubstr("1 GPU"));
   EXPECT_EQ(TakeGpu(Share(20), host), 0) << "a fifth of GPU 0 is free";
 
   ReleaseSlot(taken[2], host);
@@ -144,12 +144,12 @@ TEST(Placement, DescribesShortages) {
   GangRequest resumes = Gang(1, 1, {.cpus = 1});
   resumes.rank_zero_hosts = {"b"};
   testing::ExpectGolden("core/placement/shortages",
-                        Refused(Gang(3, {.cpus = 1}), {MakeHost("a", 2), MakeHost("b", 2)}) +
-                            Refused(Gang(8, {.cpus = 1, .gpus = 1}), {n3, n5}) +
-                            Refused(Gang(2, {.cpus = 1, .memory_bytes = int64_t{1} << 30}),
-                                    {MakeHost("a", 4, 0, int64_t{3} << 29)}) +
-                            Refused(Share(40), {MakeHost("a", 4)}) +
-                            Refused(Gang(1, {.cpus = 1}), {}) +
+                        RefusalOf(Gang(3, {.cpus = 1}), {MakeHost("a", 2), MakeHost("b", 2)}) +
+                            RefusalOf(Gang(8, {.cpus = 1, .gpus = 1}), {n3, n5}) +
+                            RefusalOf(Gang(2, {.cpus = 1, .memory_bytes = int64_t{1} << 30}),
+                                      {MakeHost("a", 4, 0, int64_t{3} << 29)}) +
+                            RefusalOf(Share(40), {MakeHost("a", 4)}) +
+                            RefusalOf(Gang(1, {.cpus = 1}), {}) +
                             DescribeShortage(resumes, Hosts({MakeHost("a", 8)})) + "\n");
 }
 
@@ -160,7 +160,7 @@ TEST(Placement, NamesOnlyExecutorsWithTheMostFree) {
   hosts[5].cpus_free = 3;
   hosts[5].total.cpus = 8;
   for (Host& host : hosts) host.cpus_free -= 1;
-  const std::string text = Refused(Gang(4, {.cpus = 1}), hosts);
+  const std::string text = RefusalOf(Gang(4, {.cpus = 1}), hosts);
   for (size_t i = 0; i < hosts.size(); ++i) {
     const bool is_named = text.find(hosts[i].name + " ") != std::string::npos;
     EXPECT_EQ(is_named, i != 5 && i <= kHostsNamed) << hosts[i].name;
@@ -169,38 +169,38 @@ TEST(Placement, NamesOnlyExecutorsWithTheMostFree) {
 }
 
 TEST(Placement, PrefersOneExecutorToSeveral) {
-  EXPECT_EQ(SlotsOf(PlaceOn(Gang(2, {.cpus = 1}), {Spanning(MakeHost("a", 1)), MakeHost("b", 2),
-                                                   Spanning(MakeHost("c", 1))})),
+  EXPECT_EQ(SlotsOf(PlaceOn(Gang(2, {.cpus = 1}), {MakeSpanning(MakeHost("a", 1)), MakeHost("b", 2),
+                                                   MakeSpanning(MakeHost("c", 1))})),
             "b:0 b:1");
 }
 
 TEST(Placement, AGangLimitedToOneHostDoesNotSpan) {
   GangSpec gang = Gang(4, {.cpus = 1});
   gang.placement = PlacementPolicy::kOneHost;
-  Host a = Spanning(MakeHost("a", 4));
-  Host b = Spanning(MakeHost("b", 8));
+  Host a = MakeSpanning(MakeHost("a", 4));
+  Host b = MakeSpanning(MakeHost("b", 8));
   EXPECT_EQ(SlotsOf(PlaceOn(gang, {a, b})), "a:0 a:1 a:2 a:3") << "a has the least left";
   a.cpus_free = b.cpus_free = 2;
-  const std::string shortage = Refused(gang, {a, b});
+  const std::string shortage = RefusalOf(gang, {a, b});
   const std::vector<Host> hosts{a, b};
   EXPECT_EQ(FindNearest(RequestFor(gang), Hosts(hosts)), (std::vector<GangPart>{{"a", 4}}));
   gang.workers = 9;
-  testing::ExpectGolden("core/placement/one_host", shortage + Refused(gang, {a, b}));
+  testing::ExpectGolden("core/placement/one_host", shortage + RefusalOf(gang, {a, b}));
 }
 
 TEST(Placement, AGangSpansOnlyExecutorsThatAllowIt) {
   const GangSpec gang = Gang(4, {.cpus = 1});
-  EXPECT_EQ(SlotsOf(PlaceOn(
-                gang, {MakeHost("a", 3), Spanning(MakeHost("b", 2)), Spanning(MakeHost("c", 2))})),
+  EXPECT_EQ(SlotsOf(PlaceOn(gang, {MakeHost("a", 3), MakeSpanning(MakeHost("b", 2)),
+                                   MakeSpanning(MakeHost("c", 2))})),
             "b:0 b:1 c:0 c:1");
   EXPECT_TRUE(
-      PlaceOn(gang, {MakeHost("a", 3), Spanning(MakeHost("b", 2)), MakeHost("c", 2)}).empty());
+      PlaceOn(gang, {MakeHost("a", 3), MakeSpanning(MakeHost("b", 2)), MakeHost("c", 2)}).empty());
 }
 
 TEST(Placement, AGangSpansOnlyExecutorsWithItsLabels) {
   const auto labelled = [](Host host, const char* zone) {
     host.labels["zone"] = zone;
-    return Spanning(std::move(host));
+    return MakeSpanning(std::move(host));
   };
   const std::vector<Host> hosts = {labelled(MakeHost("a", 2), "x"), labelled(MakeHost("b", 4), "y"),
                                    labelled(MakeHost("c", 2), "x")};
@@ -216,8 +216,8 @@ TEST(Placement, AGangSpansOnlyExecutorsWithItsLabels) {
 }
 
 TEST(Placement, APackedGangSpansFewExecutors) {
-  const std::vector<Host> hosts = {Spanning(MakeHost("a", 2)), Spanning(MakeHost("b", 4)),
-                                   Spanning(MakeHost("c", 1)), Spanning(MakeHost("d", 3))};
+  const std::vector<Host> hosts = {MakeSpanning(MakeHost("a", 2)), MakeSpanning(MakeHost("b", 4)),
+                                   MakeSpanning(MakeHost("c", 1)), MakeSpanning(MakeHost("d", 3))};
   EXPECT_EQ(SlotsOf(PlaceOn(Gang(5, {.cpus = 1}), hosts)), "b:0 b:1 b:2 b:3 c:0");
   EXPECT_EQ(SlotsOf(PlaceOn(Gang(6, {.cpus = 1}), hosts)), "b:0 b:1 b:2 b:3 a:0 a:1");
 }
@@ -225,15 +225,16 @@ TEST(Placement, APackedGangSpansFewExecutors) {
 TEST(Placement, ASpreadGangIsDividedEvenly) {
   GangSpec gang = Gang(5, {.cpus = 1});
   gang.placement = PlacementPolicy::kSpread;
-  EXPECT_EQ(SlotsOf(PlaceOn(gang, {Spanning(MakeHost("a", 4)), Spanning(MakeHost("b", 4)),
-                                   Spanning(MakeHost("c", 1))})),
+  EXPECT_EQ(SlotsOf(PlaceOn(gang, {MakeSpanning(MakeHost("a", 4)), MakeSpanning(MakeHost("b", 4)),
+                                   MakeSpanning(MakeHost("c", 1))})),
             "a:0 a:1 a:2 b:0 b:1");
 }
 
 TEST(Placement, EachRankOfASpanningGangGetsGpusOfItsHost) {
-  Host a = Spanning(MakeHost("a", 4, 4));
+  Host a = MakeSpanning(MakeHost("a", 4, 4));
   a.gpus_free = {1, 3};
-  const auto ranks = PlaceOn(Gang(3, {.cpus = 1, .gpus = 1}), {a, Spanning(MakeHost("b", 4, 1))});
+  const auto ranks =
+      PlaceOn(Gang(3, {.cpus = 1, .gpus = 1}), {a, MakeSpanning(MakeHost("b", 4, 1))});
   ASSERT_EQ(SlotsOf(ranks), "a:0 a:1 b:0");
   EXPECT_THAT(ranks[1].gpus, ::testing::ElementsAre(3));
   EXPECT_THAT(ranks[2].gpus, ::testing::ElementsAre(0));
@@ -261,8 +262,8 @@ TEST(Placement, ARequestWithNamedExecutorsUsesNoOther) {
 }
 
 TEST(Placement, RankZeroOfASpanningGangIsOnTheRequiredExecutor) {
-  const std::vector<Host> hosts = {Spanning(MakeHost("a", 4)), Spanning(MakeHost("b", 1)),
-                                   Spanning(MakeHost("c", 2)), MakeHost("d", 2)};
+  const std::vector<Host> hosts = {MakeSpanning(MakeHost("a", 4)), MakeSpanning(MakeHost("b", 1)),
+                                   MakeSpanning(MakeHost("c", 2)), MakeHost("d", 2)};
   GangRequest request = Gang(5, 5, {.cpus = 1});
   request.rank_zero_hosts = {"c"};
   EXPECT_EQ(SlotsOf(PlaceOn(request, hosts)), "c:0 c:1 a:0 a:1 a:2");
@@ -292,9 +293,9 @@ TEST(Placement, AMaskReplacesTheResourcesOfAHost) {
 }
 
 TEST(Placement, TheNearestPlacementUsesTheFewestExecutors) {
-  Host a = Spanning(MakeHost("a", 4));
-  Host b = Spanning(MakeHost("b", 4));
-  Host c = Spanning(MakeHost("c", 2));
+  Host a = MakeSpanning(MakeHost("a", 4));
+  Host b = MakeSpanning(MakeHost("b", 4));
+  Host c = MakeSpanning(MakeHost("c", 2));
   a.cpus_free = 1;
   const std::vector<Host> all = {a, b, c};
   const Hosts hosts(all);
@@ -333,7 +334,7 @@ TEST(Placement, FindsTheBestOfManyHosts) {
                           sign * host.memory_free, host.name);
       };
       for (const auto& [name, host] : by_name) {
-        if (IsWithin(need, host.Free()) && (best == nullptr || left(host) < left(*best)))
+        if (IsWithin(need, host.FreeResources()) && (best == nullptr || left(host) < left(*best)))
           best = &host;
       }
       const Host* found = hosts.FindBest(need, placement);

@@ -162,7 +162,7 @@ TEST_F(Retention, ARequestDoesNotDropANeededCheckpoint) {
   Train(0, 6, 3);
   Train(0, 7, 2);
   const auto refusal = [&](int64_t step) {
-    const Error error = Refused(DropCheckpoint{{Id(0), 1, Step(step)}, {}});
+    const Error error = RefusalOf(DropCheckpoint{{Id(0), 1, Step(step)}, {}});
     EXPECT_EQ(error.code, ErrorCode::kConflict);
     return error.message;
   };
@@ -188,7 +188,7 @@ TEST_F(Retention, ARequestDropsACheckpointOfAnEvictedTrialByItsRecord) {
   ASSERT_EQ(brain.state().Find(Id(0)), nullptr);
   const DropCheckpoint drop{{Id(0), 1, Step(1)}, RecordOf(0, Step(1), kept)};
   EXPECT_NE(Find<CheckpointDropped>(Do(drop)), nullptr);
-  EXPECT_EQ(Refused(drop).code, ErrorCode::kConflict) << "the record is outdated";
+  EXPECT_EQ(RefusalOf(drop).code, ErrorCode::kConflict) << "the record is outdated";
 }
 
 TEST_F(Retention, TheCheckpointThatALiveAttemptResumedFromIsKept) {

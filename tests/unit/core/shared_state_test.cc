@@ -149,7 +149,7 @@ TEST_F(SharedStateOfSweeps, ChangesOfRecordsStayKnown) {
   Delete(gone);
   EXPECT_EQ(SaveState(brain.state()), StateWithoutErased());
   // An old record is outdated, as without the deletion.
-  EXPECT_EQ(Refused(DeleteSweep{stays, seen}).code, ErrorCode::kConflict);
+  EXPECT_EQ(RefusalOf(DeleteSweep{stays, seen}).code, ErrorCode::kConflict);
   Do(DeleteSweep{stays, seen_later});
 }
 

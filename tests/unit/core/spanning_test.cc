@@ -22,7 +22,7 @@ class Spanning : public BrainTest {
     spec.failure.backoff = Seconds(0);
     return spec;
   }
-  int Free(const std::string& executor) const {
+  int FreeCpus(const std::string& executor) const {
     return brain.state().executors.at(executor).host.cpus_free;
   }
   std::vector<std::string> ShouldRun(const std::string& executor) const {
@@ -63,8 +63,8 @@ TEST_F(Spanning, AGangTooLargeForOneExecutorSpansSeveral) {
   EXPECT_EQ(ranks[0].executor, "a");
   EXPECT_EQ(ranks[3].executor, "b");
   EXPECT_EQ(ranks[3].local_rank, 1);
-  EXPECT_EQ(Free("a"), 0);
-  EXPECT_EQ(Free("b"), 0);
+  EXPECT_EQ(FreeCpus("a"), 0);
+  EXPECT_EQ(FreeCpus("b"), 0);
   EXPECT_THAT(ShouldRun("a"), ElementsAre("s1/0.1"));
   EXPECT_THAT(ShouldRun("b"), ElementsAre("s1/0.1"));
 }
@@ -74,8 +74,8 @@ TEST_F(Spanning, AnEndedPartFreesOnlyItsSlots) {
   const auto events = EndPart("b", Outcome::kFinished);
   ASSERT_NE(Find<AttemptPartEnded>(events), nullptr);
   EXPECT_EQ(Find<AttemptEnded>(events), nullptr);
-  EXPECT_EQ(Free("b"), 2);
-  EXPECT_EQ(Free("a"), 0);
+  EXPECT_EQ(FreeCpus("b"), 2);
+  EXPECT_EQ(FreeCpus("a"), 0);
   EXPECT_EQ(sweep().used.cpus, 2);
   EXPECT_THAT(ShouldRun("a"), ElementsAre("s1/0.1")) << "the other part ends without being asked";
   EXPECT_THAT(ShouldRun("b"), ElementsAre());
@@ -206,7 +206,7 @@ TEST_F(Spanning, RankZeroResumesOnTheExecutorWithTheCheckpoint) {
 TEST_F(Spanning, ALostExecutorKeepsOtherSlotsAndIsNotCharged) {
   Create(SpanningSpec());
   EXPECT_EQ(Find<TrialRequeued>(Lose("b")), nullptr) << "the other part still runs on a";
-  EXPECT_EQ(Free("a"), 0);
+  EXPECT_EQ(FreeCpus("a"), 0);
   EXPECT_THAT(AttemptsToCancel("a"), ElementsAre("s1/0.1"));
   const auto events = EndPart("a", Outcome::kFailed, "a rank has lost its peers");
   EXPECT_EQ(Find<AttemptEnded>(events)->outcome, Outcome::kLost);
@@ -239,7 +239,7 @@ TEST_F(Spanning, AKilledGangEndsWithItsLastPart) {
   EXPECT_THAT(AttemptsToCancel("b"), ElementsAre("s1/0.1"));
   EndPart("a", Outcome::kKilled);
   EXPECT_THAT(AttemptsToCancel("a"), ElementsAre());
-  EXPECT_EQ(Free("a"), 2);
+  EXPECT_EQ(FreeCpus("a"), 2);
   EXPECT_NE(brain.state().Find(id()), nullptr);
   EndPart("b", Outcome::kKilled);
   EXPECT_EQ(DescribeEnding().state, SweepState::kCompleted);

@@ -161,7 +161,7 @@ TEST_F(SweepStates, ASweepWithoutAProgramHasNoGpuBudget) {
   SweepSpec spec = testing::ToySpec();
   spec.program = {};
   Create(spec);
-  EXPECT_EQ(Refused(ExtendSweep{.sweep = id(), .max_gpu_hours = 1}).code, ErrorCode::kInvalid);
+  EXPECT_EQ(RefusalOf(ExtendSweep{.sweep = id(), .max_gpu_hours = 1}).code, ErrorCode::kInvalid);
 }
 
 TEST_F(SweepStates, AnExtensionThatCouldStartNothingIsRefused) {
@@ -169,9 +169,9 @@ TEST_F(SweepStates, AnExtensionThatCouldStartNothingIsRefused) {
   spec.stop.max_trials = 1;
   Create(spec);
   Finish(0);
-  EXPECT_THAT(Refused(ExtendSweep{.sweep = id(), .max_step = Step(12)}).message,
+  EXPECT_THAT(RefusalOf(ExtendSweep{.sweep = id(), .max_step = Step(12)}).message,
               testing::Mentions("max_trials: ", "1 trial"));
-  EXPECT_THAT(Refused(ExtendSweep{.sweep = id(), .max_trials = 2, .max_step = Step(3)}).message,
+  EXPECT_THAT(RefusalOf(ExtendSweep{.sweep = id(), .max_trials = 2, .max_step = Step(3)}).message,
               testing::Mentions("max_step: ", "3", "6"));
 }
 
@@ -184,7 +184,7 @@ TEST_F(SweepStates, ASweepThatEndedTooLongAgoCannotBeReopened) {
     Create(spec);
     Finish(0);
   }
-  EXPECT_EQ(Refused(ExtendSweep{.sweep = first, .max_trials = 2}).code, ErrorCode::kConflict);
+  EXPECT_EQ(RefusalOf(ExtendSweep{.sweep = first, .max_trials = 2}).code, ErrorCode::kConflict);
   EXPECT_TRUE(brain.Execute(ExtendSweep{.sweep = id(), .max_trials = 2}, Tick()).ok());
 }
 
@@ -211,7 +211,7 @@ TEST_F(SweepStates, StoppingAPausedSweepEndsIt) {
 TEST_F(SweepStates, AStoppingSweepCannotBePaused) {
   Create(testing::ToySpec());
   Do(StopSweep{id()});
-  EXPECT_EQ(Refused(PauseSweep{id()}).code, ErrorCode::kConflict);
+  EXPECT_EQ(RefusalOf(PauseSweep{id()}).code, ErrorCode::kConflict);
 }
 
 TEST_F(SweepStates, UnpromotedTrialsEndBeforeTheirSweep) {

@@ -45,7 +45,7 @@ TEST_F(TrialRequests, AnEnqueuedTrialReplacesNoInitialPoint) {
 
 TEST_F(TrialRequests, AnEnqueuedConfigurationMustLieInTheSpace) {
   Create(testing::ToySpec());
-  const Error error = Refused(EnqueueTrial{.sweep = id(), .config = {{"x", int64_t{5000}}}});
+  const Error error = RefusalOf(EnqueueTrial{.sweep = id(), .config = {{"x", int64_t{5000}}}});
   EXPECT_EQ(error.code, ErrorCode::kInvalid);
   EXPECT_THAT(error.message, testing::Mentions("x"));
 }
@@ -63,8 +63,8 @@ TEST_F(TrialRequests, AKilledTrialFreesItsSlotsForTheNext) {
   EXPECT_FALSE(ShouldRun(trial(0)));
   Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
   EXPECT_EQ(sweep().created, 3);
-  EXPECT_EQ(Refused(KillTrial{Id(0)}).code, ErrorCode::kConflict);
-  EXPECT_EQ(Refused(KillTrial{Id(99)}).code, ErrorCode::kNotFound);
+  EXPECT_EQ(RefusalOf(KillTrial{Id(0)}).code, ErrorCode::kConflict);
+  EXPECT_EQ(RefusalOf(KillTrial{Id(99)}).code, ErrorCode::kNotFound);
 }
 
 TEST_F(TrialRequests, ARetryResetsTheRestartsOfAFailedTrial) {
@@ -139,7 +139,7 @@ TEST_F(TrialRequests, AnOutdatedRecordIsRefused) {
   Report(0, 2, 0.1);
   const TrialRecord early = RecordOf(0, Step(2));
   Finish(0);
-  EXPECT_EQ(Refused(ReopenTrial{early}).code, ErrorCode::kConflict);
+  EXPECT_EQ(RefusalOf(ReopenTrial{early}).code, ErrorCode::kConflict);
   Do(PinCheckpoint{{Id(0), 1, Step(2)}, true});
   Do(ReopenTrial{RecordOf(0, Step(2))});
   EXPECT_EQ(trial(0).state, TrialState::kRunning);
@@ -153,7 +153,7 @@ TEST_F(TrialRequests, ARecordOlderThanAllKnownChangesIsRefused) {
   for (size_t i = 0; i < kRecordChanges; ++i) Do(PinCheckpoint{{Id(7), 1, Step(2)}, true});
   EXPECT_LE(brain.state().changes_after, early.seen) << "all changes since the record are known";
   Do(PinCheckpoint{{Id(7), 1, Step(2)}, true});
-  EXPECT_EQ(Refused(ReopenTrial{early}).code, ErrorCode::kConflict);
+  EXPECT_EQ(RefusalOf(ReopenTrial{early}).code, ErrorCode::kConflict);
 }
 
 TEST_F(TrialRequests, AnExtendedTrialIsNotJudgedBeforeItsNewLastStep) {
@@ -170,17 +170,18 @@ TEST_F(TrialRequests, AnExtendedTrialIsNotJudgedBeforeItsNewLastStep) {
 
 TEST_F(TrialRequests, ImpossibleRequestsAreRefusedWithAReason) {
   Create(OneTrial());
-  EXPECT_THAT(Refused(ReopenTrial{.record = {.id = Id(0)}}).message, testing::Mentions("running"));
+  EXPECT_THAT(RefusalOf(ReopenTrial{.record = {.id = Id(0)}}).message,
+              testing::Mentions("running"));
   Report(0, 6, 0.9);
   EXPECT_THAT(
-      Refused(ReopenTrial{.record = {.id = Id(0), .last_step = Step(6)}, .from_start = true})
+      RefusalOf(ReopenTrial{.record = {.id = Id(0), .last_step = Step(6)}, .from_start = true})
           .message,
       testing::Mentions("ending"));
   Finish(0);
-  EXPECT_THAT(Refused(ReopenTrial{RecordOf(0, Step(6))}).message, testing::Mentions("complete"));
-  EXPECT_THAT(Refused(ReopenTrial{.record = RecordOf(0, Step(6)), .until = Step(6)}).message,
+  EXPECT_THAT(RefusalOf(ReopenTrial{RecordOf(0, Step(6))}).message, testing::Mentions("complete"));
+  EXPECT_THAT(RefusalOf(ReopenTrial{.record = RecordOf(0, Step(6)), .until = Step(6)}).message,
               testing::Mentions("step 6"));
-  EXPECT_EQ(Refused(ReopenTrial{.record = {.id = Id(7)}}).code, ErrorCode::kNotFound);
+  EXPECT_EQ(RefusalOf(ReopenTrial{.record = {.id = Id(7)}}).code, ErrorCode::kNotFound);
 }
 
 TEST_F(TrialRequests, AnAskGetsTheNextTrialWithoutSlots) {
@@ -269,7 +270,7 @@ TEST_F(TrialRequests, ATrialLostWhileItsSweepIsPausedIsOfferedAfterTheResume) {
 
 TEST_F(TrialRequests, OnlyASweepWithoutAProgramCanBeAsked) {
   Create(testing::ToySpec());
-  EXPECT_THAT(Refused(AskTrial{id(), ""}).message, testing::Mentions("program"));
+  EXPECT_THAT(RefusalOf(AskTrial{id(), ""}).message, testing::Mentions("program"));
 }
 
 TEST_F(TrialRequests, AskingIsLimitedLikeRunning) {
@@ -277,7 +278,7 @@ TEST_F(TrialRequests, AskingIsLimitedLikeRunning) {
   spec.max_concurrent_trials = 1;
   Create(spec);
   Do(AskTrial{id(), ""});
-  EXPECT_THAT(Refused(AskTrial{id(), ""}).message, testing::Mentions("max_concurrent_trials"));
+  EXPECT_THAT(RefusalOf(AskTrial{id(), ""}).message, testing::Mentions("max_concurrent_trials"));
   Do(KillTrial{Id(0)});
   EXPECT_NE(Find<TrialCreated>(Do(AskTrial{id(), ""})), nullptr);
 }

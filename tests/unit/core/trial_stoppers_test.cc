@@ -153,7 +153,7 @@ TEST_F(TrialStoppers, AnEditReplacesThemAndResetsTheirCounts) {
 
   spec.stop.thresholds = {{.metric = "recall", .at_least = 0.9}};
   EXPECT_THAT(
-      Refused(EditSweep{.sweep = id(), .spec = spec, .seen = brain.state().last_seq}).message,
+      RefusalOf(EditSweep{.sweep = id(), .spec = spec, .seen = brain.state().last_seq}).message,
       testing::Mentions("recall"));
 }
 

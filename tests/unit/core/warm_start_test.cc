@@ -219,7 +219,7 @@ TEST_F(WarmStartOfBrain, TakenResultsAreInTheLog) {
 TEST_F(WarmStartOfBrain, ASweepWhoseResultsAreMissingIsRefused) {
   SweepSpec spec = testing::ToySpec();
   spec.warm_start = {kEarlierSweep};
-  EXPECT_THAT(Refused(CreateSweep{.spec = spec}).message, testing::Mentions("warm_start: "));
+  EXPECT_THAT(RefusalOf(CreateSweep{.spec = spec}).message, testing::Mentions("warm_start: "));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using ::testing::Optional;
 
 constexpr int kTrials = 40;
 
-Asha Bracketed(int64_t brackets, Asha::Form form = Asha::Form::kStop, int64_t max = 81) {
+Asha MakeBracketed(int64_t brackets, Asha::Form form = Asha::Form::kStop, int64_t max = 81) {
   return Asha(Maximise("accuracy"),
               Ladder({.min = Step(1),
                       .max = Step(max),
@@ -44,7 +44,7 @@ std::map<int64_t, std::vector<uint32_t>> ByFirstRung(const SchedulerHarness& swe
 // 81, 34, 15 and 8 of HyperBand's brackets for R = 81 and a factor of 3, before they are rounded
 // up.
 TEST(AshaBrackets, TrialsAreSpreadAsInHyperBand) {
-  const SchedulerHarness sweep(Bracketed(4));
+  const SchedulerHarness sweep(MakeBracketed(4));
   std::map<int64_t, double> counts;
   constexpr uint32_t kMany = 20'000;
   for (uint32_t trial = 0; trial < kMany; ++trial) ++counts[FirstRungOf(sweep, trial)];
@@ -57,7 +57,7 @@ TEST(AshaBrackets, TrialsAreSpreadAsInHyperBand) {
 }
 
 TEST(AshaBrackets, ATrialIsRankedAmongThoseOfItsBracketOnly) {
-  SchedulerHarness sweep(Bracketed(2));
+  SchedulerHarness sweep(MakeBracketed(2));
   const auto trials = ByFirstRung(sweep);
   const auto& early = trials.at(1);
   const auto& late = trials.at(3);
@@ -80,7 +80,7 @@ TEST(AshaBrackets, ATrialIsRankedAmongThoseOfItsBracketOnly) {
 }
 
 TEST(AshaBrackets, AFreeSlotServesTheHighestRungOfAllBrackets) {
-  SchedulerHarness sweep(Bracketed(2, Asha::Form::kPromote));
+  SchedulerHarness sweep(MakeBracketed(2, Asha::Form::kPromote));
   const auto trials = ByFirstRung(sweep);
   const auto& early = trials.at(1);
   const auto& late = trials.at(3);
@@ -93,7 +93,7 @@ TEST(AshaBrackets, AFreeSlotServesTheHighestRungOfAllBrackets) {
 }
 
 TEST(AshaBrackets, AReportWhoseSlotIsForAHigherRungOfAnotherBracketIsPaused) {
-  SchedulerHarness sweep(Bracketed(2, Asha::Form::kPromote));
+  SchedulerHarness sweep(MakeBracketed(2, Asha::Form::kPromote));
   const auto trials = ByFirstRung(sweep);
   for (int i = 0; i < 3; ++i) sweep.Report({trials.at(3)[i], 3}, 0.5 - 0.1 * i);
   for (int i = 0; i < 3; ++i) sweep.Report({trials.at(1)[i], 1}, 0.7 + 0.1 * i);
@@ -113,7 +113,7 @@ TEST(AshaBrackets, AnEditOfTheirNumberRanksAllTrialsAgain) {
                                                {"brackets", brackets}}},
                      .max_step = Step(81)};
   };
-  SchedulerHarness sweep(Bracketed(2));
+  SchedulerHarness sweep(MakeBracketed(2));
   const auto trials = ByFirstRung(sweep);
   for (int i = 0; i < 2; ++i) {
     sweep.Report({trials.at(1)[i], 1}, 0.5).Report({trials.at(1)[i], 3}, 0.5);
@@ -130,13 +130,13 @@ TEST(AshaBrackets, AnEditOfTheirNumberRanksAllTrialsAgain) {
 
 TEST(AshaBrackets, AreTheSameAfterASnapshot) {
   const auto run = [](bool restarts) {
-    SchedulerHarness sweep(Bracketed(3, Asha::Form::kPromote, 27));
+    SchedulerHarness sweep(MakeBracketed(3, Asha::Form::kPromote, 27));
     RandomStream random(5, TrialNumber(0), "test");
     std::string texts;
     for (uint32_t trial = 0; trial < kTrials; ++trial) {
       sweep.Report({trial, FirstRungOf(sweep, trial)}, random.Uniform());
       texts += sweep.text() + "\n";
-      if (restarts) sweep.Restore(Bracketed(3, Asha::Form::kPromote, 27));
+      if (restarts) sweep.Restore(MakeBracketed(3, Asha::Form::kPromote, 27));
       if (const auto promoted = sweep.Promoted()) texts += std::to_string(*promoted) + "\n";
     }
     return texts;

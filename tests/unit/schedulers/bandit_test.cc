@@ -20,7 +20,9 @@ SearchSpace Space() {
        {.name = "kind", .domain = CategoricalDomain{{std::string("a"), std::string("b")}}}});
 }
 
-Config At(double decades) { return {{"lr", std::pow(10, decades)}, {"kind", std::string("b")}}; }
+Config ConfigAt(double decades) {
+  return {{"lr", std::pow(10, decades)}, {"kind", std::string("b")}};
+}
 double Decades(const Config& config) { return std::log10(std::get<double>(*config.Find("lr"))); }
 
 // Gains for rates over the whole range; larger near the best rate. `from` is the first interval.
@@ -28,7 +30,7 @@ std::vector<Gain> GainsAround(double best, int64_t from, int count = 20) {
   std::vector<Gain> gains;
   for (int i = 0; i < count; ++i) {
     const double decades = -4.0 * i / (count - 1);
-    gains.push_back({.config = At(decades),
+    gains.push_back({.config = ConfigAt(decades),
                      .interval = from + i % 2,
                      .before = 0.5,
                      .gain = 0.1 - 0.02 * (decades - best) * (decades - best)});
@@ -39,7 +41,7 @@ std::vector<Gain> GainsAround(double best, int64_t from, int count = 20) {
 std::optional<Promise> Choose(const std::vector<Gain>& gains,
                               const std::vector<Config>& training = {}, int64_t interval = 3,
                               int64_t count = 0, const Exploration& exploration = {}) {
-  return MostPromising(Space(), At(-2), exploration, gains, training, interval, 0.5, 7,
+  return MostPromising(Space(), ConfigAt(-2), exploration, gains, training, interval, 0.5, 7,
                        TrialNumber(1), count);
 }
 
@@ -95,7 +97,7 @@ TEST(Bandit, ReturnsNothingWithTooFewGains) {
 
 TEST(Bandit, TakesGainsOfAnyKind) {
   std::vector<Gain> gains = GainsAround(-2, 1, 150);  // more than are used, many at one place
-  for (Gain& gain : gains) gain.config = At(-2);
+  for (Gain& gain : gains) gain.config = ConfigAt(-2);
   gains[140].gain = 1e300;
   gains[141].gain = -1e300;
   gains[142].before = 1e300;

@@ -22,7 +22,9 @@ using ::testing::UnorderedElementsAre;
 const Exploration kPerturb{.resample_probability = 0};
 const Exploration kResample{.resample_probability = 1};
 
-SearchSpace Of(Domain domain) { return SearchSpace({{.name = "p", .domain = std::move(domain)}}); }
+SearchSpace SpaceOf(Domain domain) {
+  return SearchSpace({{.name = "p", .domain = std::move(domain)}});
+}
 
 // The values that come of one, over many trials.
 std::set<Value> From(const Domain& domain, const Value& value,
@@ -30,7 +32,7 @@ std::set<Value> From(const Domain& domain, const Value& value,
   std::set<Value> seen;
   for (uint32_t trial = 0; trial < 200; ++trial)
     seen.insert(
-        *Explore(Of(domain), {{"p", value}}, exploration, 7, TrialNumber(trial), 0).Find("p"));
+        *Explore(SpaceOf(domain), {{"p", value}}, exploration, 7, TrialNumber(trial), 0).Find("p"));
   return seen;
 }
 
@@ -106,7 +108,7 @@ TEST(Explore, ResamplesWithTheGivenProbability) {
   const FloatDomain range{.min = 0, .max = 1};
   int resampled = 0;
   for (uint32_t trial = 0; trial < 2'000; ++trial) {
-    const Config drawn = Explore(Of(range), {{"p", 0.5}}, {}, 7, TrialNumber(trial), 3);
+    const Config drawn = Explore(SpaceOf(range), {{"p", 0.5}}, {}, 7, TrialNumber(trial), 3);
     const double value = std::get<double>(*drawn.Find("p"));
     resampled += value != 0.5 * 0.8 && value != 0.5 * 1.2;
   }
@@ -135,7 +137,7 @@ TEST(Explore, ConditionsHoldForTheNewValues) {
 }
 
 TEST(Explore, IsKeyedBySeedTrialAndCount) {
-  const SearchSpace space = Of(FloatDomain{.min = 0, .max = 1});
+  const SearchSpace space = SpaceOf(FloatDomain{.min = 0, .max = 1});
   const Config config{{"p", 0.5}};
   const auto draw = [&](uint64_t seed, uint32_t trial, int64_t count) {
     return *Explore(space, config, kResample, seed, TrialNumber(trial), count).Find("p");

@@ -14,8 +14,8 @@ namespace {
 
 TEST(AdaptedNormal, DrawsAroundItsMeanAsWideAsItsStep) {
   const AdaptedNormal normal({0.5, 0.25}, 0.1, 6);
-  EXPECT_EQ(normal.At({0, 0}), (Point{0.5, 0.25}));
-  EXPECT_EQ(normal.At({1, -2}), (Point{0.5 + 0.1, 0.25 - 0.2}));
+  EXPECT_EQ(normal.ToPoint({0, 0}), (Point{0.5, 0.25}));
+  EXPECT_EQ(normal.ToPoint({1, -2}), (Point{0.5 + 0.1, 0.25 - 0.2}));
   EXPECT_EQ(normal.Deviation(1), 0.1);
 }
 
@@ -54,13 +54,13 @@ TEST(AdaptedNormal, TakesTheShapeOfAValley) {
   for (int generation = 0; generation < 40; ++generation) {
     std::vector<AdaptedNormal::Sample> samples;
     for (int i = 0; i < 6; ++i) {
-      samples.push_back({normal.At({StandardNormal(random), StandardNormal(random)})});
+      samples.push_back({normal.ToPoint({StandardNormal(random), StandardNormal(random)})});
     }
     std::ranges::sort(samples, {}, [&](const auto& sample) { return loss(sample.point); });
     ASSERT_TRUE(normal.Learn(samples));
   }
   const Point mean = normal.mean();
-  const Point along = normal.At({1, 0});
+  const Point along = normal.ToPoint({1, 0});
   EXPECT_NEAR((along[1] - mean[1]) / (along[0] - mean[0]), 1, 0.2);
   EXPECT_LT(loss(mean), 1e-3);
 }
@@ -72,8 +72,8 @@ TEST(AdaptedNormal, ARestoredDimensionIsAsWideAsBefore) {
   normal.RestoreDimension(1, before);
   EXPECT_EQ(normal.mean()[1], 0);
   EXPECT_NE(normal.mean()[0], 0);
-  const Point low = normal.At({0, -1});
-  const Point high = normal.At({0, 1});
+  const Point low = normal.ToPoint({0, -1});
+  const Point high = normal.ToPoint({0, 1});
   EXPECT_GT(high[1] - low[1], 1);
   EXPECT_LE(high[1] - low[1], 2 + 1e-9);
 }
@@ -82,7 +82,7 @@ TEST(AdaptedNormal, NeighboursOfAnInnerCellKeepTheirProbability) {
   AdaptedNormal normal({0.45}, 1e-6, 4);
   normal.KeepMargin(0, {0.4, 0.5}, 0.1);
   // The probability of a side is the tail beyond the end of the cell.
-  const double deviation = normal.At({1})[0] - normal.mean()[0];
+  const double deviation = normal.ToPoint({1})[0] - normal.mean()[0];
   EXPECT_NEAR(NormalCdf((0.4 - normal.mean()[0]) / deviation), 0.05, 1e-9);
   EXPECT_NEAR(NormalCdf((normal.mean()[0] - 0.5) / deviation), 0.05, 1e-9);
 }
@@ -97,7 +97,7 @@ TEST(AdaptedNormal, WideDistributionsAreNotChanged) {
   AdaptedNormal normal({0.45}, 0.2, 4);
   normal.KeepMargin(0, {0.4, 0.5}, 0.1);
   EXPECT_EQ(normal.mean()[0], 0.45);
-  EXPECT_EQ(normal.At({1})[0], 0.45 + 0.2);
+  EXPECT_EQ(normal.ToPoint({1})[0], 0.45 + 0.2);
 }
 
 TEST(AdaptedNormal, RefusesBytesOfAnotherSize) {

@@ -33,7 +33,7 @@ std::vector<std::string> Names() {
 }
 
 // A plane with steps, a list, and a parameter that depends on the list; also for grids.
-std::vector<Parameter> Mixed() {
+std::vector<Parameter> MixedParameters() {
   return {{"x", FloatDomain{.min = -5, .max = 5, .step = 0.5}},
           {"y", FloatDomain{.min = -5, .max = 5, .step = 0.5}},
           {"kind", CategoricalDomain{{true, false}}},
@@ -61,7 +61,7 @@ TEST(AskTell, ContinuesFromASaveWithTheSameTrials) {
     for (const bool several : {false, true}) {
       AskTell::Options options{.searcher = searcher};
       if (several) options.objectives.push_back(Maximise("speed"));
-      auto made = AskTell::Make(Mixed(), options);
+      auto made = AskTell::Make(MixedParameters(), options);
       if (several && !made.ok()) continue;  // the searcher supports one metric
       ASSERT_TRUE(made.ok()) << made.error().message;
       AskTell& tuner = *made;
@@ -71,7 +71,7 @@ TEST(AskTell, ContinuesFromASaveWithTheSameTrials) {
         const double loss = i % 7 == 5 ? std::nan("") : Bowl(trial->config);
         ASSERT_TRUE(tuner.Tell(trial->number, {{"loss", loss}, {"speed", i % 4}}).ok());
       }
-      AskTell again = AskTell::Make(Mixed(), options).value();
+      AskTell again = AskTell::Make(MixedParameters(), options).value();
       ASSERT_TRUE(again.Load(tuner.Save()).ok());
       EXPECT_EQ(again.Save(), tuner.Save());
       EXPECT_EQ(again.best().size(), tuner.best().size());

@@ -109,7 +109,7 @@ TEST(Auto, APauseAtARungIsAResult) {
 }
 
 TEST(Auto, ProposesAndNamesTheSearcherWhoseTurnItIs) {
-  EXPECT_TRUE(Auto(Named("auto", Line())).Thinks());
+  EXPECT_TRUE(Auto(Named("auto", Line())).NeedsThread());
   for (const uint32_t trials : {0u, 30u}) {
     Auto chosen(Named("auto", Line()));
     Tell(chosen, trials);

@@ -22,14 +22,14 @@ SweepSpec Line(double random_fraction = 0, uint64_t seed = 1) {
   return spec;
 }
 
-Config At(double x) { return Config({{"x", x}}); }
+Config ConfigAt(double x) { return Config({{"x", x}}); }
 
 // Creates trials at even distances, which pause at step 1 with this loss.
 template <class Loss>
 void Pause(History<Bohb>& history, int trials, Loss loss) {
   for (int i = 0; i < trials; ++i) {
     const double x = (i + 0.5) / trials;
-    const uint32_t trial = history.Create(At(x));
+    const uint32_t trial = history.Create(ConfigAt(x));
     history.Report(trial, {{"loss", loss(x)}}, 1);
     history.Pause(trial);
   }
@@ -68,9 +68,9 @@ TEST(Bohb, LearnsFromTheDeepestStepThatEnoughTrialsReached) {
 TEST(Bohb, TrialsThatStoppedEarlierRankBehind) {
   Bohb bohb(Line());
   History history(bohb);
-  for (const double x : {0.4, 0.5, 0.6}) history.Done(At(x), std::abs(x - 0.5));
+  for (const double x : {0.4, 0.5, 0.6}) history.Done(ConfigAt(x), std::abs(x - 0.5));
   for (int i = 0; i < 12; ++i) {
-    const uint32_t trial = history.Create(At(0.8 + i / 60.0));
+    const uint32_t trial = history.Create(ConfigAt(0.8 + i / 60.0));
     history.Report(trial, {{"loss", 9}}, 1);
     history.Pause(trial);
   }
@@ -104,7 +104,7 @@ TEST(Bohb, FailuresAreTheWorstAtEveryStep) {
   History history(bohb);
   Pause(history, 6, [](double x) { return std::abs(x - 0.5); });
   for (int i = 0; i < 20; ++i) {
-    const uint32_t trial = history.Create(At(0.9 + i * 0.001));
+    const uint32_t trial = history.Create(ConfigAt(0.9 + i * 0.001));
     history.Report(trial, {{"loss", std::nan("")}});
     history.End(trial, TrialState::kFailed);
   }
@@ -139,12 +139,13 @@ TEST(Bohb, AlwaysProposesTheBestOfAnEarlierSweep) {
   SweepSpec spec = Line(1);
   spec.warm_start = {SweepId(3)};
   Bohb bohb(spec);
-  const WarmStart start{
-      .from = SweepId(3), .results = 1, .taken = {{{SweepId(3), TrialNumber(4)}, At(0.625), 0.5}}};
+  const WarmStart start{.from = SweepId(3),
+                        .results = 1,
+                        .taken = {{{SweepId(3), TrialNumber(4)}, ConfigAt(0.625), 0.5}}};
   History history(bohb);
   history.Tell(SweepCreated{.sweep = SweepId(1), .warm_start = {{start}}});
   Pause(history, 12, [](double x) { return x; });
-  EXPECT_EQ(Ask(bohb, 0), At(0.625));
+  EXPECT_EQ(Ask(bohb, 0), ConfigAt(0.625));
   EXPECT_EQ(std::get<Proposed>(bohb.Suggest(ProposalNumber(1))).rationale.rule, "random");
 }
 
@@ -153,7 +154,7 @@ TEST(Bohb, RanksAReopenedTrialByItsNewBest) {
   const SweepSpec spec = Line();
   Bohb bohb(spec);
   History history(bohb);
-  for (int i = 0; i < 10; ++i) history.Done(At((i + 0.5) / 10), i);
+  for (int i = 0; i < 10; ++i) history.Done(ConfigAt((i + 0.5) / 10), i);
   history.Tell(TrialReopened{.record = {.id = history.Id(9)}});
   history.Report(9, {{"loss", -5}}, 3);
   ArchiveWriter bytes;
@@ -172,7 +173,7 @@ TEST(Bohb, ABetterValueAtARepeatedStepCountsFromThere) {
   Bohb bohb(Line());
   History history(bohb);
   Pause(history, 12, [](double x) { return std::abs(x - 0.2); });
-  const uint32_t trial = history.Create(At(0.8));
+  const uint32_t trial = history.Create(ConfigAt(0.8));
   history.Report(trial, {{"loss", 3}}, 2);
   history.Report(trial, {{"loss", 2}}, 5);
   history.Report(trial, {{"loss", -9}}, 1);
@@ -185,7 +186,7 @@ TEST(Bohb, APromotedTrialRanksBeforeFailuresWithoutAFidelity) {
   Bohb bohb(Line());
   History history(bohb);
   Pause(history, 2, [](double x) { return x; });  // at 0.25 and 0.75
-  for (int i = 0; i < 3; ++i) history.End(history.Create(At(0.5)), TrialState::kFailed);
+  for (int i = 0; i < 3; ++i) history.End(history.Create(ConfigAt(0.5)), TrialState::kFailed);
   EXPECT_GE(ProposalsNear(bohb, 0.15, 100), 20);
   history.Tell(TrialPromoted{.trial = history.Id(0)});
   EXPECT_GE(ProposalsNear(bohb, 0.15, 100), 20);
@@ -202,7 +203,7 @@ TEST(Bohb, LearnsTheOutcomeOfAnExcludedTrialWhenRangesWiden) {
   History history(bohb);
   Pause(history, 12, [](double x) { return std::abs(x - 0.9); });
   for (const uint32_t trial : {9, 10, 11}) history.Tell(TrialPromoted{.trial = history.Id(trial)});
-  const uint32_t running = history.Create(At(0.65));
+  const uint32_t running = history.Create(ConfigAt(0.65));
   history.Report(running, {{"loss", -1}});
 
   bohb.Adapt(narrow);

@@ -56,8 +56,8 @@ struct Trained {
     for (Eigen::Index i = 0; i < points.rows(); ++i) {
       Point point;
       for (size_t k = 0; k < cube.size(); ++k)
-        point.push_back(record.At(best_first[static_cast<size_t>(i)], k));
-      points.row(i) = Encoded(cube, point);
+        point.push_back(record.Coordinate(best_first[static_cast<size_t>(i)], k));
+      points.row(i) = Encode(cube, point);
     }
   }
 

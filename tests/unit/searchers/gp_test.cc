@@ -345,7 +345,7 @@ Metrics OfTwoBowls(const Config& config) {
 }
 
 // Runs trials of which every seventh fails. Returns the configurations of the others.
-std::vector<Config> Tried(Gp& gp, uint32_t trials) {
+std::vector<Config> TryConfigs(Gp& gp, uint32_t trials) {
   History history(gp);
   std::vector<Config> tried;
   for (uint32_t i = 0; i < trials; ++i) {
@@ -364,7 +364,7 @@ std::vector<Config> Tried(Gp& gp, uint32_t trials) {
 
 TEST(Gp, FindsTheWholeFrontOfTwoMetrics) {
   Gp gp(TwoBowls());
-  const std::vector<Config> tried = Tried(gp, 50);
+  const std::vector<Config> tried = TryConfigs(gp, 50);
   std::set<int> places;  // of the front, in sixths of it
   for (const Config& config : tried) {
     if (std::abs(std::log10(Real(config, "lr")) + 4) > 0.5) continue;
@@ -377,7 +377,7 @@ TEST(Gp, FindsTheWholeFrontOfTwoMetrics) {
 
 TEST(Gp, ExplainsTheExpectedHypervolumeOfTwoMetrics) {
   Gp gp(TwoBowls());
-  Tried(gp, 20);
+  TryConfigs(gp, 20);
   const auto suggestion = gp.Suggest(ProposalNumber(20));
   EXPECT_THAT(std::get<Proposed>(suggestion).rationale.text,
               ::testing::HasSubstr("; log expected hypervolume improvement "));

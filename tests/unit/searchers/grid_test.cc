@@ -26,7 +26,7 @@ Event Created(const std::string& origin) {
   return Event{EventSeq(1), Time{0}, TrialCreated{.origin = origin}};
 }
 
-std::vector<std::string> All(const SearchSpace& space) {
+std::vector<std::string> AllConfigs(const SearchSpace& space) {
   Grid grid(space);
   std::vector<std::string> lines;
   for (;;) {
@@ -40,20 +40,21 @@ std::vector<std::string> All(const SearchSpace& space) {
 
 TEST(Grid, FollowsNestedLoopsInTheOrderOfTheFile) {
   EXPECT_THAT(
-      All(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}},
-                       {"b", CategoricalDomain{{false, true}}},
-                       {"c", ConstantDomain{Text("x")}}})),
+      AllConfigs(SearchSpace({{"a", IntDomain{.min = 1, .max = 2}},
+                              {"b", CategoricalDomain{{false, true}}},
+                              {"c", ConstantDomain{Text("x")}}})),
       ElementsAre("a=1 b=false c=x", "a=1 b=true c=x", "a=2 b=false c=x", "a=2 b=true c=x"));
 }
 
 TEST(Grid, StepsIncludeMaxIfItIsAStep) {
-  EXPECT_THAT(All(SearchSpace({{"a", FloatDomain{.min = 0.1, .max = 0.3, .step = 0.1}}})),
+  EXPECT_THAT(AllConfigs(SearchSpace({{"a", FloatDomain{.min = 0.1, .max = 0.3, .step = 0.1}}})),
               ElementsAre("a=0.1", "a=0.2", "a=0.3"));
 }
 
 TEST(Grid, AnAbsentParameterMakesNoDuplicates) {
   EXPECT_THAT(
-      All(SearchSpace({{"optimizer", CategoricalDomain{{Text("sgd"), Text("adamw")}}},
+      AllConfigs(
+          SearchSpace({{"optimizer", CategoricalDomain{{Text("sgd"), Text("adamw")}}},
                        {"momentum", CategoricalDomain{{0.5, 0.9}}, {{"optimizer", {Text("sgd")}}}},
                        {"nesterov",
                         CategoricalDomain{{false, true}},
@@ -68,10 +69,10 @@ TEST(Grid, AnAbsentParameterMakesNoDuplicates) {
 }
 
 TEST(Grid, AParentIsAnOuterLoopOfItsChild) {
-  EXPECT_THAT(
-      All(SearchSpace({{"child", CategoricalDomain{{int64_t{1}, int64_t{2}}}, {{"parent", {true}}}},
-                       {"parent", CategoricalDomain{{true, false}}}})),
-      ElementsAre("child=1 parent=true", "child=2 parent=true", "parent=false"));
+  EXPECT_THAT(AllConfigs(SearchSpace(
+                  {{"child", CategoricalDomain{{int64_t{1}, int64_t{2}}}, {{"parent", {true}}}},
+                   {"parent", CategoricalDomain{{true, false}}}})),
+              ElementsAre("child=1 parent=true", "child=2 parent=true", "parent=false"));
 }
 
 TEST(Grid, InitialPointsDoNotAdvanceIt) {
@@ -176,7 +177,7 @@ TEST(Grid, AnExhaustedGridContinuesInALargerSpace) {
 
 // Golden: other values mean that running sweeps would get other proposals.
 TEST(Grid, TheBitsOfAProposalAreGolden) {
-  const auto lines = All(SearchSpace(
+  const auto lines = AllConfigs(SearchSpace(
       {{"a", FloatDomain{.min = 0.1, .max = 0.35, .step = 0.05}},
        {"b", FloatDomain{.min = 1e-3, .max = 0.7, .scale = Scale::kLog, .step = 0.1}}}));
   ASSERT_EQ(lines.size(), 42u);

@@ -75,7 +75,7 @@ TEST(Elementary, TheNormalDistributionKeepsTheDigitsOfItsTails) {
   EXPECT_NEAR(NormalMass(20, 21) / NormalCdf(-20), 1, 1e-8);
 }
 
-SearchSpace Mixed() {
+SearchSpace MixedSpace() {
   return SearchSpace({
       {"momentum", FloatDomain{.min = 0, .max = 0.9}, {{"optimizer", {Text("sgd")}}}},
       {"optimizer", CategoricalDomain{{Text("sgd"), Text("adamw"), int64_t{3}}}},
@@ -89,7 +89,7 @@ SearchSpace Mixed() {
 }
 
 TEST(Cube, HasADimensionPerVariableParameterAndAGroupPerCondition) {
-  const Cube cube(Mixed());
+  const Cube cube(MixedSpace());
   ASSERT_EQ(cube.size(), 7u);
   EXPECT_EQ(cube.groups(), 2u);
   std::vector<size_t> groups;
@@ -99,7 +99,7 @@ TEST(Cube, HasADimensionPerVariableParameterAndAGroupPerCondition) {
 }
 
 TEST(Cube, RestoresEveryCountableValueExactly) {
-  const Cube cube(Mixed());
+  const Cube cube(MixedSpace());
   for (size_t i = 0; i < cube.size(); ++i) {
     const Domain& domain = cube.space().parameters()[cube.dimensions()[i].parameter].domain;
     for (int64_t k = 0; k < CountValues(domain).value_or(0); ++k) {
@@ -117,7 +117,7 @@ TEST(Cube, RestoresEveryCountableValueExactly) {
       }
       const auto point = cube.Place(config);
       ASSERT_TRUE(point) << cube.Name(i) << " " << k;
-      EXPECT_EQ(cube.At(i, (*point)[i]), ValueAt(domain, k));
+      EXPECT_EQ(cube.ToValue(i, (*point)[i]), ValueAt(domain, k));
       EXPECT_EQ(cube.Snap(i, (*point)[i]), (*point)[i]);
     }
   }
@@ -134,9 +134,9 @@ TEST(Cube, RestoresRangesToAFewUnitsInTheLastPlace) {
     ASSERT_TRUE(point);
     EXPECT_THAT(*point, ElementsAre(DoubleNear(u, 1e-14), DoubleNear(u, 1e-14)));
   }
-  EXPECT_EQ(cube.At(0, 0), Value(1e-9));
-  EXPECT_EQ(cube.At(0, 1), Value(1e3));
-  EXPECT_EQ(cube.At(0, 7), Value(1e3));
+  EXPECT_EQ(cube.ToValue(0, 0), Value(1e-9));
+  EXPECT_EQ(cube.ToValue(0, 1), Value(1e3));
+  EXPECT_EQ(cube.ToValue(0, 7), Value(1e3));
 }
 
 TEST(Cube, UsesALinearScaleIfLogarithmsAreTooSimilar) {
@@ -149,11 +149,11 @@ TEST(Cube, UsesALinearScaleIfLogarithmsAreTooSimilar) {
     const auto count = static_cast<double>(cube.dimensions()[i].count);
     EXPECT_EQ(cube.Snap(i, 0.3), (std::floor(0.3 * count) + 0.5) / count);
   }
-  EXPECT_EQ(cube.At(0, 0.6), Value(int64_t{100'000'000'000'000'002}));
+  EXPECT_EQ(cube.ToValue(0, 0.6), Value(int64_t{100'000'000'000'000'002}));
 }
 
 TEST(Cube, AbsentParametersHaveNoCoordinate) {
-  const Cube cube(Mixed());
+  const Cube cube(MixedSpace());
   const Config config = cube.Build([](size_t) { return 1.0; });  // optimizer: adamw
   EXPECT_EQ(config.Find("momentum"), nullptr);
   const auto point = cube.Place(config);
@@ -173,9 +173,9 @@ TEST(Cube, AConfigurationOutsideTheSpaceHasNoPoint) {
 
 TEST(Cube, CellsOnALogScaleReachToTheNextStep) {
   const Cube cube(SearchSpace({{"a", IntDomain{.min = 1, .max = 7, .scale = Scale::kLog}}}));
-  EXPECT_EQ(cube.At(0, 0.33), Value(int64_t{1}));
-  EXPECT_EQ(cube.At(0, 0.34), Value(int64_t{2}));
-  EXPECT_EQ(cube.At(0, 1.0), Value(int64_t{7}));
+  EXPECT_EQ(cube.ToValue(0, 0.33), Value(int64_t{1}));
+  EXPECT_EQ(cube.ToValue(0, 0.34), Value(int64_t{2}));
+  EXPECT_EQ(cube.ToValue(0, 1.0), Value(int64_t{7}));
 }
 
 TEST(Cube, CellsAreAdjacent) {
@@ -240,7 +240,7 @@ TEST(SobolSequence, ScrambledPointsStillFillEveryIntervalOnce) {
   for (const size_t dimension : {size_t{0}, size_t{1}, size_t{17}, kSobolDimensions - 1}) {
     std::set<int> cells;
     for (uint32_t i = 0; i < 256; ++i) {
-      cells.insert(static_cast<int>(sequence.At(dimension, i) * 256));
+      cells.insert(static_cast<int>(sequence.Coordinate(dimension, i) * 256));
     }
     EXPECT_EQ(cells.size(), 256u) << dimension;
   }
@@ -250,22 +250,23 @@ TEST(SobolSequence, ScrambledPairsStillFillEveryRectangleOnce) {
   const SobolSequence sequence(2, 3);
   std::set<std::pair<int, int>> cells;
   for (uint32_t i = 0; i < 64; ++i) {
-    cells.emplace(static_cast<int>(sequence.At(0, i) * 8), static_cast<int>(sequence.At(1, i) * 8));
+    cells.emplace(static_cast<int>(sequence.Coordinate(0, i) * 8),
+                  static_cast<int>(sequence.Coordinate(1, i) * 8));
   }
   EXPECT_EQ(cells.size(), 64u);
 }
 
 TEST(SobolSequence, AnotherSeedGivesAnotherSequence) {
-  EXPECT_NE(SobolSequence(1, 1).At(0, 0), SobolSequence(1, 2).At(0, 0));
-  EXPECT_NE(SobolSequence(2, 1).At(0, 0), SobolSequence(2, 1).At(1, 0));
+  EXPECT_NE(SobolSequence(1, 1).Coordinate(0, 0), SobolSequence(1, 2).Coordinate(0, 0));
+  EXPECT_NE(SobolSequence(2, 1).Coordinate(0, 0), SobolSequence(2, 1).Coordinate(1, 0));
 }
 
 TEST(SobolSequence, DimensionsBeyondTheTableAreUniformToo) {
   const SobolSequence sequence(kSobolDimensions + 2, 1);
   double sum = 0;
-  for (uint32_t i = 0; i < 1000; ++i) sum += sequence.At(kSobolDimensions + 1, i);
+  for (uint32_t i = 0; i < 1000; ++i) sum += sequence.Coordinate(kSobolDimensions + 1, i);
   EXPECT_NEAR(sum / 1000, 0.5, 0.05);
-  EXPECT_NE(sequence.At(kSobolDimensions, 0), sequence.At(kSobolDimensions + 1, 0));
+  EXPECT_NE(sequence.Coordinate(kSobolDimensions, 0), sequence.Coordinate(kSobolDimensions + 1, 0));
 }
 
 }  // namespace

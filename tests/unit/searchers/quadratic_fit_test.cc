@@ -31,7 +31,7 @@ struct Results {
 
 // Random points with their values, the best first.
 template <class Loss>
-Results Drawn(const std::vector<Axis>& axes, size_t count, Loss loss, uint64_t seed = 1) {
+Results DrawResults(const std::vector<Axis>& axes, size_t count, Loss loss, uint64_t seed = 1) {
   RandomStream random(seed, TrialNumber(0), "test");
   std::vector<std::pair<double, Point>> drawn;
   for (size_t i = 0; i < count; ++i) {
@@ -54,7 +54,7 @@ Results Drawn(const std::vector<Axis>& axes, size_t count, Loss loss, uint64_t s
 double Square(double x) { return x * x; }
 
 TEST(QuadraticFit, FindsTheMinimumOfAParabolaInEachCoordinate) {
-  const auto fit = Drawn({kNumber, kNumber}, 8, [](const Point& at, RandomStream&) {
+  const auto fit = DrawResults({kNumber, kNumber}, 8, [](const Point& at, RandomStream&) {
                      return 7 + Square(at[0] - 0.3) + 5 * Square(at[1] - 0.8);
                    }).Fit();
   ASSERT_TRUE(fit);
@@ -67,7 +67,7 @@ TEST(QuadraticFit, FindsTheMinimumOfAParabolaInEachCoordinate) {
 }
 
 TEST(QuadraticFit, FindsTheMinimumOfANarrowValleyAcrossTheCoordinates) {
-  const auto fit = Drawn({kNumber, kNumber, kNumber}, 25, [](const Point& at, RandomStream&) {
+  const auto fit = DrawResults({kNumber, kNumber, kNumber}, 25, [](const Point& at, RandomStream&) {
                      return 100 * Square(at[0] + at[1] - 0.9) + Square(at[0] - at[1] - 0.1) +
                             Square(at[2] - 0.2);
                    }).Fit();
@@ -80,7 +80,7 @@ TEST(QuadraticFit, FindsTheMinimumOfANarrowValleyAcrossTheCoordinates) {
 }
 
 TEST(QuadraticFit, DrawsTheEdgeForAMinimumOutsideOrADownwardParabola) {
-  const auto fit = Drawn({kNumber, kNumber}, 12, [](const Point& at, RandomStream&) {
+  const auto fit = DrawResults({kNumber, kNumber}, 12, [](const Point& at, RandomStream&) {
                      return Square(at[0] - 1.5) - Square(at[1] - 0.4);
                    }).Fit();
   ASSERT_TRUE(fit);
@@ -91,7 +91,7 @@ TEST(QuadraticFit, DrawsTheEdgeForAMinimumOutsideOrADownwardParabola) {
 }
 
 TEST(QuadraticFit, DrawsTheBestValueOfAList) {
-  const auto fit = Drawn({kListOfThree, kNumber}, 18, [](const Point& at, RandomStream&) {
+  const auto fit = DrawResults({kListOfThree, kNumber}, 18, [](const Point& at, RandomStream&) {
                      return (at[0] == 1 ? 0 : 1 + at[0]) + Square(at[1] - 0.5);
                    }).Fit();
   ASSERT_TRUE(fit);
@@ -101,7 +101,7 @@ TEST(QuadraticFit, DrawsTheBestValueOfAList) {
 
 TEST(QuadraticFit, DrawsSpreadWithTheUncertainty) {
   const auto spread = [](double noise) {
-    const auto fit = Drawn({kNumber}, 9, [&](const Point& at, RandomStream& random) {
+    const auto fit = DrawResults({kNumber}, 9, [&](const Point& at, RandomStream& random) {
                        return Square(at[0] - 0.5) + noise * StandardNormal(random);
                      }).Fit();
     std::vector<double> least;
@@ -119,7 +119,7 @@ TEST(QuadraticFit, DrawsSpreadWithTheUncertainty) {
 
 TEST(QuadraticFit, AMoreLikelyImprovementHasALargerChance) {
   const auto fit =
-      Drawn({kNumber, kNumber}, 15, [](const Point& at, RandomStream& random) {
+      DrawResults({kNumber, kNumber}, 15, [](const Point& at, RandomStream& random) {
         return Square(at[0] - 0.3) + Square(at[1] - 0.8) + 0.01 * StandardNormal(random);
       }).Fit();
   ASSERT_TRUE(fit);
@@ -133,7 +133,7 @@ TEST(QuadraticFit, NoiseIsNotExplained) {
   int fits = 0;
   double explained = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
-    const auto fit = Drawn(
+    const auto fit = DrawResults(
                          {kNumber, kNumber, kNumber}, 30,
                          [](const Point&, RandomStream& random) { return random.Uniform(); }, seed)
                          .Fit();
@@ -151,7 +151,7 @@ TEST(QuadraticFit, NoiseIsNotExplainedWithAsManyTermsAsResults) {
     double explained = 0;
     for (uint64_t seed = 1; seed <= 40; ++seed) {
       const auto fit =
-          Drawn(
+          DrawResults(
               std::vector<Axis>(static_cast<size_t>(numbers), kNumber),
               static_cast<size_t>(results),
               [](const Point&, RandomStream& random) { return random.Uniform(); }, seed)
@@ -163,7 +163,7 @@ TEST(QuadraticFit, NoiseIsNotExplainedWithAsManyTermsAsResults) {
 }
 
 TEST(QuadraticFit, FitsANarrowClusterFarFromTheMiddle) {
-  Results results = Drawn({kNumber, kNumber}, 15, [](const Point& at, RandomStream&) {
+  Results results = DrawResults({kNumber, kNumber}, 15, [](const Point& at, RandomStream&) {
     return Square(at[0] - 0.4) + Square(at[1] - 0.7) + at[0] * at[1];
   });
   const auto shrunk = [](double x, double middle) { return 0.93 + 1e-4 * (x - middle); };
@@ -179,8 +179,8 @@ TEST(QuadraticFit, FitsANarrowClusterFarFromTheMiddle) {
 }
 
 TEST(QuadraticFit, DrawsKeepCoordinatesWithoutVariation) {
-  Results results = Drawn({kNumber, kListOfThree, kNumber, kListOfThree}, 20,
-                          [](const Point& at, RandomStream&) { return Square(at[0] - 0.3); });
+  Results results = DrawResults({kNumber, kListOfThree, kNumber, kListOfThree}, 20,
+                                [](const Point& at, RandomStream&) { return Square(at[0] - 0.3); });
   for (Point& point : results.points) {
     point[1] = 2;
     point[2] = 0.6;
@@ -201,7 +201,7 @@ TEST(QuadraticFit, AListedValueWithoutResultsIsUncertain) {
   const auto loss = [](const Point& at, RandomStream&) {
     return std::min(at[1], 1.0) + Square(at[0] - 0.3);
   };
-  Results results = Drawn({kNumber, kListOfThree}, 15, loss, 2);
+  Results results = DrawResults({kNumber, kListOfThree}, 15, loss, 2);
   for (Point& point : results.points) point[1] = std::min(point[1], 1.0);
   const auto fit = results.Fit();
   ASSERT_TRUE(fit);
@@ -210,8 +210,8 @@ TEST(QuadraticFit, AListedValueWithoutResultsIsUncertain) {
 }
 
 TEST(QuadraticFit, FailuresLowerTheChanceBehindABorder) {
-  Results results =
-      Drawn({kNumber, kNumber}, 12, [](const Point& at, RandomStream&) { return -at[0] - at[1]; });
+  Results results = DrawResults({kNumber, kNumber}, 12,
+                                [](const Point& at, RandomStream&) { return -at[0] - at[1]; });
   for (Point& point : results.points) point[0] /= 2;
   RandomStream random(1, TrialNumber(2), "test");
   const auto mean_of_draws = [&](const Results& of) {
@@ -229,10 +229,10 @@ TEST(QuadraticFit, FailuresLowerTheChanceBehindABorder) {
 
 TEST(QuadraticFit, NeedsEnoughDifferentFiniteResults) {
   const auto sum = [](const Point& at, RandomStream&) { return at[0] + at[1]; };
-  EXPECT_FALSE(Drawn({kNumber, kNumber}, 5, sum).Fit());
-  EXPECT_TRUE(Drawn({kNumber, kNumber}, 6, sum).Fit());
-  EXPECT_FALSE(Drawn({kNumber}, 9, [](const Point&, RandomStream&) { return 1e300; }).Fit());
-  Results boundless = Drawn({kNumber, kNumber}, 9, sum);
+  EXPECT_FALSE(DrawResults({kNumber, kNumber}, 5, sum).Fit());
+  EXPECT_TRUE(DrawResults({kNumber, kNumber}, 6, sum).Fit());
+  EXPECT_FALSE(DrawResults({kNumber}, 9, [](const Point&, RandomStream&) { return 1e300; }).Fit());
+  Results boundless = DrawResults({kNumber, kNumber}, 9, sum);
   boundless.values.front() = -std::numeric_limits<double>::max();
   boundless.values.back() = std::numeric_limits<double>::max();
   EXPECT_FALSE(boundless.Fit());

@@ -18,7 +18,7 @@ constexpr int kTrials = 2'000;
 
 Value Text(const char* text) { return std::string(text); }
 
-Config Drawn(const Random& random, uint32_t proposal) {
+Config DrawConfig(const Random& random, uint32_t proposal) {
   return std::get<Proposed>(random.Suggest(ProposalNumber(proposal))).config;
 }
 
@@ -26,7 +26,7 @@ std::vector<Value> Column(const SearchSpace& space, std::string_view name, int t
   const Random random(space, 7);
   std::vector<Value> values;
   for (int trial = 0; trial < trials; ++trial) {
-    const Config config = Drawn(random, static_cast<uint32_t>(trial));
+    const Config config = DrawConfig(random, static_cast<uint32_t>(trial));
     if (const Value* value = config.Find(name)) values.push_back(*value);
   }
   return values;
@@ -38,7 +38,7 @@ std::vector<double> Reals(const SearchSpace& space, std::string_view name) {
   return reals;
 }
 
-std::map<Value, int> Counts(const Domain& domain) {
+std::map<Value, int> CountDraws(const Domain& domain) {
   std::map<Value, int> counts;
   for (const Value& value : Column(SearchSpace({{"x", domain}}), "x")) ++counts[value];
   return counts;
@@ -67,7 +67,7 @@ TEST(Random, ALogScaleIsDrawnUniformlyInTheLogarithm) {
 }
 
 TEST(Random, EveryStepIsEquallyLikelyMaxIncluded) {
-  const auto counts = Counts(FloatDomain{.min = 0.1, .max = 0.5, .step = 0.1});
+  const auto counts = CountDraws(FloatDomain{.min = 0.1, .max = 0.5, .step = 0.1});
 
   ASSERT_EQ(counts.size(), 5u);
   EXPECT_TRUE(counts.contains(0.3));  // the decimal, not 0.30000000000000004
@@ -78,7 +78,7 @@ TEST(Random, EveryStepIsEquallyLikelyMaxIncluded) {
 }
 
 TEST(Random, IntegersReachBothEnds) {
-  const auto counts = Counts(IntDomain{.min = 8, .max = 32, .step = 8});
+  const auto counts = CountDraws(IntDomain{.min = 8, .max = 32, .step = 8});
 
   ASSERT_EQ(counts.size(), 4u);
   for (const auto& [value, count] : counts) {
@@ -88,7 +88,7 @@ TEST(Random, IntegersReachBothEnds) {
 
 // In the logarithm of [1, 8), the share of 1 is log 2, that of 2 is log 3/2, …
 TEST(Random, IntegersOnALogScaleTakeTheShareUpToTheNext) {
-  const auto counts = Counts(IntDomain{.min = 1, .max = 7, .scale = Scale::kLog});
+  const auto counts = CountDraws(IntDomain{.min = 1, .max = 7, .scale = Scale::kLog});
 
   EXPECT_EQ(counts.size(), 7u);
   EXPECT_NEAR(counts.at(int64_t{1}), kTrials * 0.3333, 106);
@@ -101,12 +101,13 @@ TEST(Random, TheWidestIntegersOnALogScaleStayInTheirRange) {
   const Domain highest = IntDomain{.min = kMax - 1, .max = kMax, .scale = Scale::kLog};
 
   EXPECT_TRUE(SearchSpace::Check({{"a", widest}, {"b", highest}}).empty());
-  for (const auto& [value, count] : Counts(widest)) ASSERT_GE(std::get<int64_t>(value), 1);
-  for (const auto& [value, count] : Counts(highest)) ASSERT_GE(std::get<int64_t>(value), kMax - 1);
+  for (const auto& [value, count] : CountDraws(widest)) ASSERT_GE(std::get<int64_t>(value), 1);
+  for (const auto& [value, count] : CountDraws(highest))
+    ASSERT_GE(std::get<int64_t>(value), kMax - 1);
 }
 
 TEST(Random, ListedValuesAreEquallyLikelyAndKeepTheirType) {
-  const auto counts = Counts(CategoricalDomain{{true, int64_t{1}, Text("1")}});
+  const auto counts = CountDraws(CategoricalDomain{{true, int64_t{1}, Text("1")}});
 
   ASSERT_EQ(counts.size(), 3u);
   for (const auto& [value, count] : counts) {
@@ -126,7 +127,7 @@ TEST(Random, AParameterExistsOnlyForTheRightParentValue) {
   const Random random(Conditional(), 7);
   std::set<Value> seen;
   for (uint32_t trial = 0; trial < 50; ++trial) {
-    const Config config = Drawn(random, trial);
+    const Config config = DrawConfig(random, trial);
     seen.insert(*config.Find("optimizer"));
     EXPECT_EQ(config.Find("momentum") != nullptr, *config.Find("optimizer") == Text("sgd"));
     EXPECT_EQ(*config.Find("batch"), Value(int64_t{128}));
@@ -137,7 +138,7 @@ TEST(Random, AParameterExistsOnlyForTheRightParentValue) {
 TEST(Random, ProposalsAreInTheOrderOfTheFile) {
   const Random random(Conditional(), 7);
   for (uint32_t trial = 0; trial < 20; ++trial) {
-    const Config config = Drawn(random, trial);
+    const Config config = DrawConfig(random, trial);
     if (config.entries().size() == 3) {
       EXPECT_EQ(config.entries().front().first, "momentum");
     }
@@ -154,7 +155,7 @@ TEST(Random, ANewParameterDoesNotChangeTheOthers) {
 
 TEST(Random, AnotherSeedGivesOtherProposals) {
   const SearchSpace space({{"lr", FloatDomain{.min = 0, .max = 1}}});
-  EXPECT_NE(Drawn(Random(space, 1), 0), Drawn(Random(space, 2), 0));
+  EXPECT_NE(DrawConfig(Random(space, 1), 0), DrawConfig(Random(space, 2), 0));
 }
 
 TEST(Random, RequiresALimitInStop) {
@@ -233,7 +234,7 @@ TEST(Random, RepeatsTheOnlyConfiguration) {
   }
 }
 
-std::vector<Parameter> Mixed() {
+std::vector<Parameter> MixedParameters() {
   return {{"x", FloatDomain{.min = -5, .max = 5}},
           {"lr", FloatDomain{.min = 1e-6, .max = 1, .scale = Scale::kLog}},
           {"steps", FloatDomain{.min = 0.1, .max = 0.9, .scale = Scale::kLog, .step = 0.1}},
@@ -243,9 +244,9 @@ std::vector<Parameter> Mixed() {
 
 // Golden: other values mean that running sweeps would get other proposals.
 TEST(Random, TheBitsOfAProposalAreGolden) {
-  const Random random(SearchSpace(Mixed()), 7);
-  EXPECT_EQ(Line(Drawn(random, 0)), "4.7922308131523685 1.0457221578355152e-06 0.2 92 c");
-  EXPECT_EQ(Line(Drawn(random, 1000)), "-4.400479676913625 6.0896541616596734e-05 0.2 70 a");
+  const Random random(SearchSpace(MixedParameters()), 7);
+  EXPECT_EQ(Line(DrawConfig(random, 0)), "4.7922308131523685 1.0457221578355152e-06 0.2 92 c");
+  EXPECT_EQ(Line(DrawConfig(random, 1000)), "-4.400479676913625 6.0896541616596734e-05 0.2 70 a");
 }
 
 }  // namespace

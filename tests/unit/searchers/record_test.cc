@@ -141,7 +141,7 @@ TEST(Record, AnotherConfigurationRestartsATrial) {
   history.Tell(TrialPromoted{.trial = history.Id(trial), .config = X(9)});
   EXPECT_EQ(record.trial(trial).standing, Standing::kRunning);
   EXPECT_FALSE(record.trial(trial).has_value);
-  EXPECT_DOUBLE_EQ(record.At(trial, 0), 0.95);
+  EXPECT_DOUBLE_EQ(record.Coordinate(trial, 0), 0.95);
 }
 
 TEST(Record, AnEditKeepsTrialsInsideTheRanges) {
@@ -152,10 +152,10 @@ TEST(Record, AnEditKeepsTrialsInsideTheRanges) {
   SweepSpec narrow = Spec();
   narrow.space = SearchSpace({{"x", IntDomain{.min = 0, .max = 4}}});
   record.Adapt(narrow);
-  EXPECT_DOUBLE_EQ(record.At(0, 0), 0.5);
+  EXPECT_DOUBLE_EQ(record.Coordinate(0, 0), 0.5);
   EXPECT_EQ(record.trial(0).standing, Standing::kComplete);
   EXPECT_EQ(record.trial(1).standing, Standing::kNone);
-  EXPECT_TRUE(record.Tried({0.5}));
+  EXPECT_TRUE(record.HasTried({0.5}));
 }
 
 TEST(Record, AWiderRangeRestoresExcludedTrials) {
@@ -174,9 +174,9 @@ TEST(Record, AWiderRangeRestoresExcludedTrials) {
   spec.space = choices({std::string("c"), std::string("a")});
   record.Adapt(spec);
   EXPECT_EQ(record.trial(0).standing, Standing::kComplete);
-  EXPECT_EQ(record.At(0, 0), 0);
-  EXPECT_EQ(record.At(1, 0), 1);
-  EXPECT_TRUE(record.Tried({0}));
+  EXPECT_EQ(record.Coordinate(0, 0), 0);
+  EXPECT_EQ(record.Coordinate(1, 0), 1);
+  EXPECT_TRUE(record.HasTried({0}));
 }
 
 TEST(Record, ATrialOnANewBoundIsInside) {
@@ -189,10 +189,10 @@ TEST(Record, ATrialOnANewBoundIsInside) {
       history.Done({{"x", bound}}, 1);
       spec.space = SearchSpace({{"x", FloatDomain{0.001, bound, scale}}});
       record.Adapt(spec);
-      EXPECT_EQ(record.At(0, 0), 1) << bound;
+      EXPECT_EQ(record.Coordinate(0, 0), 1) << bound;
       spec.space = SearchSpace({{"x", FloatDomain{bound, 5, scale}}});
       record.Adapt(spec);
-      EXPECT_EQ(record.At(0, 0), 0) << bound;
+      EXPECT_EQ(record.Coordinate(0, 0), 0) << bound;
     }
   }
 }
@@ -212,8 +212,8 @@ TEST(Record, AnEditKeepsConditions) {
   for (const double max : {10.0, 7.0, 3.3, 5.0}) {
     spec.space = space(max);
     record.Adapt(spec);
-    EXPECT_TRUE(std::isnan(record.At(0, 1)));
-    EXPECT_EQ(record.At(1, 1), 0.3);
+    EXPECT_TRUE(std::isnan(record.Coordinate(0, 1)));
+    EXPECT_EQ(record.Coordinate(1, 1), 0.3);
   }
 }
 
@@ -221,8 +221,8 @@ TEST(Record, KnowsTriedPointsInAFiniteSpace) {
   Record record(Spec());
   History history(record);
   history.Create(X(3));
-  EXPECT_TRUE(record.Tried({0.35}));
-  EXPECT_FALSE(record.Tried({0.45}));
+  EXPECT_TRUE(record.HasTried({0.35}));
+  EXPECT_FALSE(record.HasTried({0.45}));
 }
 
 TEST(Record, IsRestoredFromItsBytes) {
@@ -241,7 +241,7 @@ TEST(Record, IsRestoredFromItsBytes) {
   ArchiveWriter again;
   loaded.Save(again);
   EXPECT_EQ(again.Take(), bytes);
-  EXPECT_TRUE(loaded.Tried({0.45}));
+  EXPECT_TRUE(loaded.HasTried({0.45}));
 
   ArchiveReader cut(std::string_view(bytes).substr(0, bytes.size() / 2));
   loaded.Load(cut);

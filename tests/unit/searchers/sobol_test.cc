@@ -43,7 +43,7 @@ TEST(Sobol, AnEditedRangeKeepsTheSequence) {
   EXPECT_EQ(std::get<double>(*Point(sobol, 5).Find("x")), 2 * before);
 }
 
-std::vector<Parameter> Mixed() {
+std::vector<Parameter> MixedParameters() {
   return {{"x", FloatDomain{.min = -5, .max = 5}},
           {"lr", FloatDomain{.min = 1e-6, .max = 1, .scale = Scale::kLog}},
           {"steps", FloatDomain{.min = 0.1, .max = 0.9, .scale = Scale::kLog, .step = 0.1}},
@@ -60,7 +60,7 @@ std::string Line(const Config& config) {
 
 // Golden: other values mean that running sweeps would get other proposals.
 TEST(Sobol, TheBitsOfAProposalAreGolden) {
-  const Sobol sobol(SearchSpace(Mixed()), 7);
+  const Sobol sobol(SearchSpace(MixedParameters()), 7);
   EXPECT_EQ(Line(Point(sobol, 0)), "4.925133935175836 0.005912480374960382 0.5 70 b");
   EXPECT_EQ(Line(Point(sobol, 1000)), "3.8669183501042426 0.001312976295981521 0.6 22 b");
 }

@@ -10,7 +10,7 @@ namespace {
 constexpr SweepId kSweep{1};
 
 // The best report of the sweep is from trial 3 at step 7.
-std::optional<SweepId> After(uint32_t trial, int64_t step) {
+std::optional<SweepId> ChangedBestAfter(uint32_t trial, int64_t step) {
   const Algorithms algorithms;
   State state(algorithms);
   state.sweeps[kSweep].front = {
@@ -20,11 +20,11 @@ std::optional<SweepId> After(uint32_t trial, int64_t step) {
   return SweepWithChangedBest(event, state);
 }
 
-TEST(BestKeeper, ChecksTheSweepOfALateBestReport) { EXPECT_EQ(After(3, 7), kSweep); }
+TEST(BestKeeper, ChecksTheSweepOfALateBestReport) { EXPECT_EQ(ChangedBestAfter(3, 7), kSweep); }
 
 TEST(BestKeeper, IgnoresReportsThatAreNotBest) {
-  EXPECT_EQ(After(3, 8), std::nullopt);
-  EXPECT_EQ(After(2, 7), std::nullopt);
+  EXPECT_EQ(ChangedBestAfter(3, 8), std::nullopt);
+  EXPECT_EQ(ChangedBestAfter(2, 7), std::nullopt);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ Response Pilots::List(const Request&, const Target&) {
   return Render(list);
 }
 
-std::string Pilots::Blocking(SweepId sweep) const {
+std::string Pilots::WhyNoPilots(SweepId sweep) const {
   const std::string id = ToString(sweep);
   std::string text;
   const std::lock_guard lock(mutex_);

@@ -28,7 +28,7 @@ class Pilots {
 
   // Why the gangs of a sweep get no pilots, according to managers that are not stale. Each reason
   // follows a semicolon; empty: no reason is known.
-  std::string Blocking(SweepId sweep) const;
+  std::string WhyNoPilots(SweepId sweep) const;
 
  private:
   struct Fleet {

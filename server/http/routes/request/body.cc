@@ -186,7 +186,7 @@ void ReadTime(BodyReader& body, const std::string& time_attr, double time, Repor
     body.faults().AtValue(fields.spot("metrics"),
                           time_attr + ", which counts the steps of the sweep, is " +
                               FormatShort(time) + "; it must be finite and at least 1");
-  } else if (fields.Given("step") && *step != report.step) {
+  } else if (fields.IsGiven("step") && *step != report.step) {
     body.faults().AtValue(fields.spot("step"), "is " + std::to_string(report.step.value) +
                                                    ", but " + time_attr +
                                                    ", which counts the steps of the sweep, says " +
@@ -208,7 +208,7 @@ Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep) {
     command.max_time = Seconds(fields.Get<double>("max_time"));
   if (fields.Find("max_gpu_hours") != nullptr)
     command.max_gpu_hours = fields.Get<double>("max_gpu_hours");
-  const auto is_given = [&](const Key& key) { return fields.Given(key.name); };
+  const auto is_given = [&](const Key& key) { return fields.IsGiven(key.name); };
   if (std::ranges::none_of(ExtensionKeys().keys, is_given))
     AddMissing(body, "max_trials", "a limit: max_trials, max_step, max_time or max_gpu_hours");
   return body.Finish(command);
@@ -217,7 +217,7 @@ Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep) {
 Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space) {
   BodyReader body(text, NewTrialKeys());
   std::optional<Config> config;
-  if (body.fields().Given("config"))
+  if (body.fields().IsGiven("config"))
     config = ReadConfig(body.fields().spot("config"), space, body.faults());
   return body.Finish(std::move(config).value_or(Config()));
 }
@@ -260,22 +260,22 @@ Body<TellBody> ReadTell(std::string_view text, const std::vector<std::string>& m
                 .message = CutEnd(fields.Get<std::string>("message"), kErrorTextBytesMax)};
   if (fields.Get<bool>("ask")) {
     tell.next_lease = ReadLease(fields);
-  } else if (fields.Given("lease")) {
+  } else if (fields.IsGiven("lease")) {
     body.faults().AtValue(fields.spot("lease"), "applies only to the next trial; add `ask`");
   }
-  if (fields.Given("state")) {
+  if (fields.IsGiven("state")) {
     const auto state = fields.Get<std::string>("state");
     if (state == "failed") tell.outcome = Outcome::kFailed;
     if (state == "released") tell.outcome = Outcome::kLost;
     tell.running = state == "running";
-    if (fields.Given("step") || fields.Given("metrics"))
+    if (fields.IsGiven("step") || fields.IsGiven("metrics"))
       body.faults().AtValue(fields.spot("state"),
                             "must not be combined with step or metrics; tell the last step first");
     return body.Finish(std::move(tell));
   }
-  if (!fields.Given("step") && time_attr.empty())
+  if (!fields.IsGiven("step") && time_attr.empty())
     AddMissing(body, "step", "the step of the report, or state to end the trial");
-  if (!fields.Given("metrics")) {
+  if (!fields.IsGiven("metrics")) {
     AddMissing(body, "metrics", "the metrics of this step");
     return body.Finish(std::move(tell));
   }

@@ -16,7 +16,7 @@ namespace {
 using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
 // Escapes a label's value.
-std::string Escaped(const std::string& value) {
+std::string EscapeLabel(const std::string& value) {
   std::string text;
   for (const char c : value) {
     if (c == '\\' || c == '"') text += '\\';
@@ -40,7 +40,7 @@ class Text {
     text_ += name_;
     for (size_t i = 0; i < labels.size(); ++i) {
       text_.append(i == 0 ? "{" : ",").append(labels[i].first).append("=\"");
-      text_.append(Escaped(labels[i].second)).append("\"");
+      text_.append(EscapeLabel(labels[i].second)).append("\"");
     }
     text_.append(labels.empty() ? " " : "} ").append(FormatReal(value)).append("\n");
   }
@@ -107,7 +107,7 @@ void AddExecutors(Text& text, const std::vector<Backend::ExecutorStatus>& execut
 }  // namespace
 
 Response MetricsPage::Get(const Request&, const Target&) {
-  const auto counts = reader_.Counts();
+  const auto counts = reader_.CountStates();
   if (!counts.ok()) return Problem(counts.error());
   Text text;
   text.Begin("attune_build_info", "gauge", "Always 1.");

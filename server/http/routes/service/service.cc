@@ -9,11 +9,11 @@
 
 namespace attune::server {
 
-Response Service::Live(const Request&, const Target&) {
+Response Service::Liveness(const Request&, const Target&) {
   return Render(rest::Health{.status = "live"});
 }
 
-Response Service::Ready(const Request&, const Target&) {
+Response Service::Readiness(const Request&, const Target&) {
   if (const Status ready = backend_.Ready(); !ready.ok())
     return Problem(Error{ErrorCode::kUnavailable, ready.error().message});
   return Render(rest::Health{.status = "ready"});

@@ -14,8 +14,8 @@ class Service {
   // Both arguments must outlive the object.
   Service(Backend& backend, const std::string& version) : backend_(backend), version_(version) {}
 
-  Response Live(const Request& request, const Target& target);
-  Response Ready(const Request& request, const Target& target);
+  Response Liveness(const Request& request, const Target& target);
+  Response Readiness(const Request& request, const Target& target);
   Response Version(const Request& request, const Target& target);
 
   Response Contract(const Request& request, const Target& target);

@@ -119,7 +119,7 @@ Response Sweeps::Delete(const Request& request, const Target& target) {
   const SweepId id = target.sweep();
   const auto seen = reader_.LastSeq();
   if (!seen.ok()) return Problem(seen.error());
-  const auto pinned = reader_.Pinned(id);
+  const auto pinned = reader_.FirstPinned(id);
   if (!pinned.ok()) return Problem(pinned.error());
   if (*pinned) {
     const std::string name = ToString(**pinned);

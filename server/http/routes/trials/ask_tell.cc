@@ -128,7 +128,7 @@ void AskTell::Submit(Asked& asked, const std::string& actor) {
   asked.led_to = backend_.Execute(asked.command, actor, MakeOfferCallback(asked));
 }
 
-Backend::After AskTell::MakeOfferCallback(Asked& asked) {
+Backend::Callback AskTell::MakeOfferCallback(Asked& asked) {
   return [this, &asked](std::span<const Event> led_to, const Brain& brain) {
     const auto* assigned = Find<AttemptAssigned>(led_to);
     if (assigned == nullptr) return;
@@ -165,8 +165,8 @@ AskTell::Next AskTell::ExplainNoTrial(SweepId id, bool patient) {
     const Sweep* sweep = brain.state().Find(id);
     if (sweep == nullptr) return;
     reason = "every trial is running, or waits after a failure";
-    thinks =
-        sweep->thinking || (sweep->searcher->Thinks() && HasNext(*sweep, brain.state().last_time));
+    thinks = sweep->thinking ||
+             (sweep->searcher->NeedsThread() && HasNext(*sweep, brain.state().last_time));
     if (thinks) reason = "the searcher is computing the next trial; ask again";
     if (sweep->search_waits)
       reason = "the searcher waits for results of running trials; ask again later";
@@ -304,7 +304,7 @@ Result<AskTell::Reply> AskTell::ReplyTo(const TrialId& trial, const std::optiona
     std::vector<Command> commands{FactOf(*live, tell)};
     if (asked) commands.emplace_back(asked->command);
     auto led_to = backend_.Execute(std::move(commands), actor,
-                                   asked ? MakeOfferCallback(*asked) : Backend::After());
+                                   asked ? MakeOfferCallback(*asked) : Backend::Callback());
     if (!led_to.front().ok()) return led_to.front().error();
     if (asked) asked->led_to = std::move(led_to.back());
     if (auto reply = ReplyFrom(tell, *led_to.front())) return *std::move(reply);

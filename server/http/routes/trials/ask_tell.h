@@ -63,7 +63,7 @@ class AskTell {
     std::optional<rest::Offer> offer;
   };
   void Submit(Asked& asked, const std::string& actor);
-  Backend::After MakeOfferCallback(Asked& asked);
+  Backend::Callback MakeOfferCallback(Asked& asked);
 
   // The answer to an ask; nullopt: not known yet.
   using Next = Result<std::optional<rest::Offer>>;

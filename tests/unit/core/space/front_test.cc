@@ -53,8 +53,8 @@ TEST(Front, WithOneObjectiveIsTheBestReport) {
   for (uint32_t trial = 0; trial < 5; ++trial)
     AddToFront(one, Report(trial, {std::fabs(2.0 - trial)}), front);
   EXPECT_THAT(Trials(front), ElementsAre(2));
-  EXPECT_EQ(First(one, front)->trial, TrialNumber(2));
-  EXPECT_EQ(First(one, {}), nullptr);
+  EXPECT_EQ(BestOfFront(one, front)->trial, TrialNumber(2));
+  EXPECT_EQ(BestOfFront(one, {}), nullptr);
 }
 
 TEST(Front, IsBoundedAndKeepsTheBestInEachObjective) {
@@ -66,7 +66,7 @@ TEST(Front, IsBoundedAndKeepsTheBestInEachObjective) {
   }
   EXPECT_EQ(front.size(), kMaxFront);
   EXPECT_EQ(front.front().trial, TrialNumber(0));
-  EXPECT_EQ(First(kBoth, front)->trial, TrialNumber(3 * kMaxFront - 1));
+  EXPECT_EQ(BestOfFront(kBoth, front)->trial, TrialNumber(3 * kMaxFront - 1));
 }
 
 TEST(Front, AFullFrontIsDeterministic) {

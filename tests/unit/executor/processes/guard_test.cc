@@ -60,9 +60,9 @@ class GuardTest : public testing::Test {
     Loop::Subscription next;
     std::function<void()> look = [&] {
       if (guard_->pid() != pid) return loop_.Quit();
-      next = loop_.After(std::chrono::milliseconds(1), look);
+      next = loop_.CallAfter(std::chrono::milliseconds(1), look);
     };
-    next = loop_.After({}, look);
+    next = loop_.CallAfter({}, look);
     loop_.Run();
   }
 

@@ -17,17 +17,17 @@ using std::chrono::milliseconds;
 TEST(Loop, TimersFireInTheOrderOfTheirTimes) {
   Loop loop;
   std::string order;
-  const auto second = loop.After(milliseconds(2), [&] { order += "b"; });
-  const auto first = loop.After(milliseconds(1), [&] { order += "a"; });
-  const auto last = loop.After(milliseconds(3), [&] { loop.Quit(); });
+  const auto second = loop.CallAfter(milliseconds(2), [&] { order += "b"; });
+  const auto first = loop.CallAfter(milliseconds(1), [&] { order += "a"; });
+  const auto last = loop.CallAfter(milliseconds(3), [&] { loop.Quit(); });
   loop.Run();
   EXPECT_EQ(order, "ab");
 }
 
 TEST(Loop, ARemovedTimerDoesNotFire) {
   Loop loop;
-  auto dropped = loop.After(milliseconds(1), [] { FAIL(); });
-  const auto last = loop.After(milliseconds(2), [&] { loop.Quit(); });
+  auto dropped = loop.CallAfter(milliseconds(1), [] { FAIL(); });
+  const auto last = loop.CallAfter(milliseconds(2), [&] { loop.Quit(); });
   dropped.Reset();
   loop.Run();
 }

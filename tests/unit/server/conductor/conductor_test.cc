@@ -372,7 +372,7 @@ TEST_F(ConductorTest, EveryKindOfCallerIsServedUntilItStops) {
       if (done) return;
       for (const TrialNumber number : sweep->live) {
         const Trial& trial = *sweep->Find(number);
-        if (Ended(trial.state)) {
+        if (HasEnded(trial.state)) {
           facts.push_back(
               RecordFact{trial.live->epoch, AttemptEnded{trial.live->id, Outcome::kFinished, {}}});
         } else {

@@ -23,7 +23,7 @@ class ProposalRunner final : public Searcher {
   Suggestion Suggest(ProposalNumber) const override {
     return Proposed{{{"lr", 0.05}}, {.rule = "toy", .text = "always the same"}};
   }
-  bool Thinks() const override { return true; }
+  bool NeedsThread() const override { return true; }
   void Observe(const Event&) override {}
   void Adapt(const SweepSpec&) override {}
   void Save(ArchiveWriter&) const override {}
@@ -110,7 +110,7 @@ void FakeBackend::Stop() {
 }
 
 std::vector<Backend::Answer> FakeBackend::Execute(std::vector<Command> commands,
-                                                  const std::string& actor, const After& after) {
+                                                  const std::string& actor, const Callback& after) {
   const std::lock_guard lock(mutex_);
   std::vector<Answer> answers;
   for (const Command& command : commands) {

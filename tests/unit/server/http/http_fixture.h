@@ -37,7 +37,7 @@ class FakeBackend final : public Backend {
 
   using Backend::Execute;
   std::vector<Answer> Execute(std::vector<Command> commands, const std::string& actor,
-                              const After& after) override;
+                              const Callback& after) override;
   void QueryState(const std::function<void(const Brain&)>& look) override;
   std::vector<ExecutorStatus> Executors() override;
   Result<LogSlice> ReadLog(const AttemptId& attempt, int rank, int64_t offset,

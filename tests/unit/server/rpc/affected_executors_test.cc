@@ -39,18 +39,20 @@ class AffectedExecutorsTest : public ::testing::Test {
     return by;
   }
 
-  Trial Live(uint32_t number) const {
+  Trial LiveTrial(uint32_t number) const {
     const Trial& trial = *brain.state().Find(TrialId(SweepId(1), TrialNumber(number)));
     return {.id = trial.id, .milestone = trial.milestone, .live = trial.live};
   }
   Command Report(uint32_t number, int64_t step, double score, bool waits = true) const {
-    const Trial trial = Live(number);
+    const Trial trial = LiveTrial(number);
     return RecordFact{
         trial.live->epoch,
         TrialReported{trial.live->id,
                       {.step = Step(step), .metrics = {{"score", score}}, .waits = waits}}};
   }
-  std::string HostOf(uint32_t number) const { return Live(number).live->ranks.front().executor; }
+  std::string HostOf(uint32_t number) const {
+    return LiveTrial(number).live->ranks.front().executor;
+  }
 
   const Algorithms algorithms = attune::testing::ToyAlgorithms();
   Brain brain{algorithms, [](const std::string&) { return true; }};
@@ -82,7 +84,7 @@ TEST_F(AffectedExecutorsTest, ARendezvousAffectsTheWholeGang) {
   EXPECT_EQ(ToDesired(brain.state(), "e").assignments(0).nodes(), 2u);
   v1::Facts facts;
   v1::Fact& fact = *facts.add_facts();
-  const Trial trial = Live(0);
+  const Trial trial = LiveTrial(0);
   *fact.mutable_attempt() = ToProto(trial.live->id, trial.live->epoch);
   fact.mutable_rendezvous()->set_address("10.0.0.3");
   fact.mutable_rendezvous()->set_master_port(4000);
@@ -100,7 +102,7 @@ TEST_F(AffectedExecutorsTest, AFailureAffectsTheRestOfTheGang) {
   SweepSpec spec = attune::testing::ToySpec();
   spec.gang = {.workers = 4, .per_worker = {.cpus = 1}};
   Do(CreateSweep{spec, "", ""});
-  const Trial trial = Live(0);
+  const Trial trial = LiveTrial(0);
   Do(RecordFact{trial.live->epoch,
                 AttemptEnded{.attempt = trial.live->id,
                              .outcome = Outcome::kFailed,
@@ -156,7 +158,7 @@ TEST_F(AffectedExecutorsTest, ADeletedSweepAffectsAllUntilItIsRemoved) {
 TEST_F(AffectedExecutorsTest, AnEndAffectsTheOldAndTheNextExecutor) {
   Do(CreateSweep{attune::testing::ToySpec(), "", ""});
   const std::string host = HostOf(1);
-  const Trial trial = Live(1);
+  const Trial trial = LiveTrial(1);
   EXPECT_THAT(
       Do(RecordFact{trial.live->epoch, AttemptEnded{trial.live->id, Outcome::kFinished, {}}}).names,
       ElementsAre(host));
@@ -180,7 +182,7 @@ TEST_F(AffectedExecutorsTest, ALoadedStateIsKnown) {
 
 TEST_F(AffectedExecutorsTest, DroppedCheckpointsAffectTheirHolderUntilRemoved) {
   Do(CreateSweep{attune::testing::ToySpec(), "", ""});
-  const Trial trial = Live(0);
+  const Trial trial = LiveTrial(0);
   for (int64_t step = 1; step <= 2; ++step) {
     const CheckpointRef saved{Step(step), "/step-" + std::to_string(step), "sha256:0"};
     Do(RecordFact{trial.live->epoch, CheckpointSaved{trial.live->id, saved}});

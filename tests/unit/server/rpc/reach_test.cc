@@ -34,7 +34,7 @@ TEST_F(SessionsTest, NothingIsReachableBeforeTheLogHasItsFirstIdentity) {
   const auto link = server->Join("box");
   EXPECT_TRUE(link->welcomed()) << "the executor keeps its lease";
   EXPECT_FALSE(server->sessions.ReachOf("box").takes);
-  EXPECT_TRUE(link->All(v1::ToExecutor::kDesired).empty());
+  EXPECT_TRUE(link->MessagesOf(v1::ToExecutor::kDesired).empty());
   server->Do(IdentifyLog{LogIdentity(0), LogIdentity(7), ""});
   server->Run();
   ASSERT_EQ(link->desired().assignments_size(), 2) << "the log was not restored";
@@ -166,7 +166,7 @@ TEST_F(HealthTest, AReportThatTheStoreRefusesIsRequestedAgain) {
   ReportProblem(*link, "its disk is full");
   server->Run();
   EXPECT_EQ(Problem(), "");
-  Free();
+  FreeStorage();
   EXPECT_TRUE(link->closed) << "the executor repeats the message after it reconnects";
 }
 

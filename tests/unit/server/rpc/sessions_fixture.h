@@ -25,22 +25,22 @@ class FakeLink final : public ExecutorLink {
   void Close() override { closed = true; }
   void ReadNext() override { ++reads; }
 
-  std::vector<v1::ToExecutor> All(v1::ToExecutor::MessageCase kind) const {
+  std::vector<v1::ToExecutor> MessagesOf(v1::ToExecutor::MessageCase kind) const {
     std::vector<v1::ToExecutor> found;
     for (const v1::ToExecutor& message : sent) {
       if (message.message_case() == kind) found.push_back(message);
     }
     return found;
   }
-  bool released() const { return !All(v1::ToExecutor::kReleased).empty(); }
-  bool welcomed() const { return !All(v1::ToExecutor::kWelcome).empty(); }
+  bool released() const { return !MessagesOf(v1::ToExecutor::kReleased).empty(); }
+  bool welcomed() const { return !MessagesOf(v1::ToExecutor::kWelcome).empty(); }
   v1::Refusal refusal() const {
-    const auto all = All(v1::ToExecutor::kRefusal);
+    const auto all = MessagesOf(v1::ToExecutor::kRefusal);
     return all.empty() ? v1::Refusal() : all.front().refusal();
   }
-  v1::Desired desired() const { return All(v1::ToExecutor::kDesired).back().desired(); }
+  v1::Desired desired() const { return MessagesOf(v1::ToExecutor::kDesired).back().desired(); }
   uint64_t acknowledged() const {
-    const auto all = All(v1::ToExecutor::kAck);
+    const auto all = MessagesOf(v1::ToExecutor::kAck);
     return all.empty() ? 0 : all.back().ack().seq();
   }
 
@@ -175,7 +175,7 @@ class SessionsTest : public ::testing::Test {
     Fill();
     server->Do(CreateSweep{attune::testing::ToySpec(), "text", ""});
   }
-  void Free() {
+  void FreeStorage() {
     store.full.reset();
     now.us += kProbeIntervalUs;
     server->Run();

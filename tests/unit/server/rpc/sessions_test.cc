@@ -17,7 +17,7 @@ TEST_F(SessionsTest, AKnownExecutorIsWelcomedWhileTheStoreRefuses) {
   EXPECT_TRUE(link->welcomed());
   server->Run();
   EXPECT_FALSE(link->closed);
-  EXPECT_THAT(link->All(v1::ToExecutor::kDesired), SizeIs(1));
+  EXPECT_THAT(link->MessagesOf(v1::ToExecutor::kDesired), SizeIs(1));
 }
 
 TEST_F(SessionsTest, AnUnknownExecutorNeedsTheStoreToJoin) {
@@ -35,7 +35,7 @@ TEST_F(SessionsTest, OnlyHeartbeatsAreAnsweredWhileTheStoreRefuses) {
   server->Run();
   now.us += 5;
   server->SendHeartbeat(*link);
-  EXPECT_EQ(link->All(v1::ToExecutor::kAck).back().ack().heartbeat_us(), now.us);
+  EXPECT_EQ(link->MessagesOf(v1::ToExecutor::kAck).back().ack().heartbeat_us(), now.us);
   EXPECT_EQ(link->acknowledged(), 0u);
   EXPECT_FALSE(link->closed);
 }
@@ -45,7 +45,7 @@ TEST_F(SessionsTest, FactsAfterDroppedOnesAreNotAcknowledged) {
   FillAndTry();
   server->SendStoredFact(*link, 1);
   server->Run();
-  Free();
+  FreeStorage();
   EXPECT_EQ(link->acknowledged(), 0u);
   EXPECT_TRUE(link->closed);
   EXPECT_THAT(link->refusal().message(), HasSubstr("connect again"));
@@ -60,7 +60,7 @@ TEST_F(SessionsTest, ASilentExecutorStaysConnectedWhileTheStoreRefuses) {
   const auto link = server->Join("box");
   FillAndTry();
   server->SendHeartbeat(*link);
-  Free();
+  FreeStorage();
   EXPECT_FALSE(link->closed);
 }
 
@@ -73,12 +73,12 @@ TEST_F(SessionsTest, ExecutorsAreOnlyWelcomedAndAnsweredWhileTheLogIsRead) {
   const auto link = server->Connect(MakeHello("box", "a"));
   server->SendHeartbeat(*link);
   EXPECT_TRUE(link->welcomed());
-  EXPECT_THAT(link->All(v1::ToExecutor::kAck), SizeIs(1));
-  EXPECT_THAT(link->All(v1::ToExecutor::kDesired), SizeIs(0));
+  EXPECT_THAT(link->MessagesOf(v1::ToExecutor::kAck), SizeIs(1));
+  EXPECT_THAT(link->MessagesOf(v1::ToExecutor::kDesired), SizeIs(0));
   server->Start();
   EXPECT_EQ(link->desired().assignments_size(), 2);
   EXPECT_FALSE(link->closed);
-  EXPECT_THAT(link->All(v1::ToExecutor::kWelcome), SizeIs(1));
+  EXPECT_THAT(link->MessagesOf(v1::ToExecutor::kWelcome), SizeIs(1));
 }
 
 TEST_F(SessionsTest, FactsReceivedWhileTheLogIsReadAreRequestedAgain) {
@@ -150,7 +150,7 @@ TEST_F(SessionsTest, NoGangIsPlacedWhileTheStoreRefuses) {
   FillAndTry();
   EXPECT_FALSE(server->sessions.ReachOf("box").takes);
   EXPECT_TRUE(server->sessions.ReachOf("box").sends);
-  Free();
+  FreeStorage();
   EXPECT_TRUE(server->sessions.ReachOf("box").takes);
 }
 
@@ -257,7 +257,7 @@ TEST_F(SessionsTest, GangsOfALeavingExecutorSaveOnceTheStoreCanWrite) {
   server->sessions.OnGoodbye(link->id, goodbye);
   server->Run();
   EXPECT_FALSE(link->desired().assignments(0).yield());
-  Free();
+  FreeStorage();
   EXPECT_TRUE(link->desired().assignments(0).yield());
   EXPECT_FALSE(link->closed);
 }
@@ -380,10 +380,10 @@ TEST_F(RestoredSessions, ExecutorsLearnOfARestoredLogOnceItHasItsIdentity) {
   hello.set_identity(1);  // of a log that no longer exists
   const auto again = server->Connect(hello);
   server->Run();
-  EXPECT_TRUE(again->All(v1::ToExecutor::kDesired).empty());
+  EXPECT_TRUE(again->MessagesOf(v1::ToExecutor::kDesired).empty());
   server->Do(IdentifyLog{LogIdentity(7), LogIdentity(8), "a backup was restored"});
   server->Run();
-  ASSERT_FALSE(again->All(v1::ToExecutor::kDesired).empty());
+  ASSERT_FALSE(again->MessagesOf(v1::ToExecutor::kDesired).empty());
   EXPECT_EQ(again->desired().identity(), 8u);
 }
 
@@ -438,7 +438,7 @@ TEST_F(RestoredSessions, ANewIdentityComesWithAnInventory) {
   const CheckpointSaved saved{id, {Step(1), "/s1/step-1-attempt-1", "sha256:"}, 5};
   server->Do(RecordFact{Epoch(attempt.epoch()), saved, "box"});
   server->Do(IdentifyLog{LogIdentity(7), LogIdentity(8), "a backup was restored"});
-  const auto inventories = link->All(v1::ToExecutor::kInventory);
+  const auto inventories = link->MessagesOf(v1::ToExecutor::kInventory);
   ASSERT_THAT(inventories, SizeIs(1));
   EXPECT_EQ(inventories[0].inventory().checkpoints(0).step(), 1);
   for (const uint64_t seen : {8, 7}) {
@@ -446,7 +446,7 @@ TEST_F(RestoredSessions, ANewIdentityComesWithAnInventory) {
     hello.set_identity(seen);
     const auto again = server->Connect(hello);
     server->Run();
-    EXPECT_THAT(again->All(v1::ToExecutor::kInventory), SizeIs(seen == 7 ? 1 : 0));
+    EXPECT_THAT(again->MessagesOf(v1::ToExecutor::kInventory), SizeIs(seen == 7 ? 1 : 0));
     server->sessions.OnClosed(again->id);
   }
   // Another process of the executor. It must get the inventory before it learns the identity,

@@ -122,7 +122,7 @@ class Erasing : public ::testing::Test {
   }
   std::vector<EventSeq> Streamed() const {
     std::vector<EventSeq> seqs;
-    const auto reader = Reader::At(path_);
+    const auto reader = Reader::MakeLazy(path_);
     for (EventSeq after{0};;) {
       const auto page = reader->EventsAfter(after, std::nullopt, 3);
       EXPECT_TRUE(page.ok());
@@ -181,7 +181,7 @@ TEST_F(Erasing, WaitsForASnapshotThatDoesNotNeedTheEvents) {
 TEST_F(Erasing, IsInvisibleAndContinuesAfterADeathInAnySlice) {
   Delete();
   SaveSnapshot();
-  const auto reader = Reader::At(path_);
+  const auto reader = Reader::MakeLazy(path_);
   int slices = 0;
   for (bool more = true; more; ++slices) {
     EXPECT_EQ(Read(), Remaining());
@@ -193,7 +193,7 @@ TEST_F(Erasing, IsInvisibleAndContinuesAfterADeathInAnySlice) {
     const TrialId trial{kGone, TrialNumber(0)};
     EXPECT_EQ(reader->Trial(trial).error().code, ErrorCode::kNotFound);
     EXPECT_EQ(reader->Attempt({trial, 1}).error().code, ErrorCode::kNotFound);
-    EXPECT_EQ(reader->Counts()->trials, (std::map<std::string, int64_t>{{"pending", 1}}));
+    EXPECT_EQ(reader->CountStates()->trials, (std::map<std::string, int64_t>{{"pending", 1}}));
     Open();
     more = store_->DoBackgroundWork();
     if (slices % 4 == 3) {
@@ -213,7 +213,7 @@ TEST_F(Erasing, AnyOtherGapIsAFault) {
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(read.error().message, HasSubstr("event " + std::to_string(lost.value)));
-  EXPECT_EQ(Reader::At(path_)->EventsAfter(EventSeq(0), std::nullopt, 1'000).error().code,
+  EXPECT_EQ(Reader::MakeLazy(path_)->EventsAfter(EventSeq(0), std::nullopt, 1'000).error().code,
             ErrorCode::kCorrupt);
   EXPECT_EQ(
       Export(path_, {.what = ExportOptions::What::kEvents}, [](std::string_view) {}).error().code,

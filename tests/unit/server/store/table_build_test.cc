@@ -107,7 +107,7 @@ TEST_F(TableBuild, LeavesTheLogUsableMeanwhile) {
   UseOtherForm();
   Open();
   ASSERT_TRUE(store_->IsBuilding());
-  const auto reader = Reader::At(path_);
+  const auto reader = Reader::MakeLazy(path_);
   const auto refused = reader->Sweeps(std::nullopt, 10);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);

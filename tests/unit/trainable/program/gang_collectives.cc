@@ -103,7 +103,7 @@ void Spread(attune::Context& context) {
 }
 
 template <typename F>
-void Refused(const F& call, const std::string& part) {
+void ExpectRefusal(const F& call, const std::string& part) {
   try {
     call();
   } catch (const attune::Error& error) {
@@ -117,14 +117,15 @@ void Refuse(attune::Context& context) {
   at::Tensor integers = at::ones({2}, at::kLong);
   at::Tensor flags = at::ones({2}, at::kBool);
   at::Tensor none;
-  Refused([&] { attune::AllReduce(context, integers, ReduceOp::kMean); }, "is not an integer");
-  Refused([&] { attune::AllReduce(context, flags); }, "type Bool");
-  Refused([&] { attune::AllReduce(context, none); }, "not defined");
-  Refused([&] { attune::Broadcast(context, integers, 7); }, "root: 7");
-  Refused([&] { attune::ReduceScatter(context, at::ones({9})); }, "number of ranks");
+  ExpectRefusal([&] { attune::AllReduce(context, integers, ReduceOp::kMean); },
+                "is not an integer");
+  ExpectRefusal([&] { attune::AllReduce(context, flags); }, "type Bool");
+  ExpectRefusal([&] { attune::AllReduce(context, none); }, "not defined");
+  ExpectRefusal([&] { attune::Broadcast(context, integers, 7); }, "root: 7");
+  ExpectRefusal([&] { attune::ReduceScatter(context, at::ones({9})); }, "number of ranks");
   if (attune::IsDistributed(context)) {
-    Refused([&] { attune::Barrier(context, {.timeout = std::chrono::milliseconds(0)}); },
-            "timeout: 0");
+    ExpectRefusal([&] { attune::Barrier(context, {.timeout = std::chrono::milliseconds(0)}); },
+                  "timeout: 0");
   }
 }
 

@@ -50,7 +50,7 @@ TEST_F(AskTellTest, AsksAndReportsAreAnsweredWhileTablesAreRebuilt) {
       sqlite::Connection::Open(path, sqlite::Connection::Mode::kReadWriteCreate, 5'000).value();
   ASSERT_TRUE(database->Execute("INSERT INTO building (seq, tables) VALUES (5, 0)").ok());
   server_.reset();
-  reader_ = Reader::At(path);
+  reader_ = Reader::MakeLazy(path);
   server_ = HttpServer::Start(ServerOptions()).value();
   client_ = NewClient();
 

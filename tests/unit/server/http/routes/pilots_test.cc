@@ -42,7 +42,7 @@ Json Report(const std::string& fleet = "91c07ab2") {
 class PilotsAnswers : public ::testing::Test {
  protected:
   Response Tell(const std::string& body) { return pilots_.Report({.body = body}, {}); }
-  std::string Refused(const Json& report) {
+  std::string RefusalOf(const Json& report) {
     const Response answer = Tell(report.dump());
     EXPECT_EQ(answer.status, 422);
     return answer.body;
@@ -81,21 +81,21 @@ TEST_F(PilotsAnswers, KeepOnlyKnownMembersOfAReport) {
 TEST_F(PilotsAnswers, RefuseAnInvalidReportAndNameThePlace) {
   EXPECT_EQ(Tell("what").status, 400);
   EXPECT_EQ(Tell("").status, 400);
-  EXPECT_THAT(Refused(Json::array()), HasSubstr("object"));
-  EXPECT_THAT(Refused(Json::object()), HasSubstr("fleet"));
-  EXPECT_THAT(Refused(Report("")), HasSubstr("fleet"));
+  EXPECT_THAT(RefusalOf(Json::array()), HasSubstr("object"));
+  EXPECT_THAT(RefusalOf(Json::object()), HasSubstr("fleet"));
+  EXPECT_THAT(RefusalOf(Report("")), HasSubstr("fleet"));
   Json report = Report();
   report["pilots"][0]["nodes"] = "two";
-  EXPECT_THAT(Refused(report), HasSubstr("pilots[0].nodes"));
+  EXPECT_THAT(RefusalOf(report), HasSubstr("pilots[0].nodes"));
   report = Report();
   report["pilots"][0]["executors"] = {3};
-  EXPECT_THAT(Refused(report), HasSubstr("pilots[0].executors[0]"));
+  EXPECT_THAT(RefusalOf(report), HasSubstr("pilots[0].executors[0]"));
   report = Report();
   report["hours"]["idle"]["gpus"] = -1;
-  EXPECT_THAT(Refused(report), HasSubstr("hours.idle.gpus"));
+  EXPECT_THAT(RefusalOf(report), HasSubstr("hours.idle.gpus"));
   report = Report();
   report["host"] = std::string(5'000, 'x');
-  EXPECT_THAT(Refused(report), HasSubstr("host"));
+  EXPECT_THAT(RefusalOf(report), HasSubstr("host"));
   EXPECT_EQ(Fleets(), Json::array());
 }
 
@@ -107,12 +107,12 @@ TEST_F(PilotsAnswers, ForgetTheFleetWithTheOldestReport) {
 }
 
 TEST_F(PilotsAnswers, BlockersAreShownForTheirSweeps) {
-  EXPECT_EQ(pilots_.Blocking(SweepId(1)), "");
+  EXPECT_EQ(pilots_.WhyNoPilots(SweepId(1)), "");
   Json report = Report();
   report["blockers"].push_back({{"sweep", "s2"}, {"text", "a gang is too large"}});
   Tell(report.dump());
-  EXPECT_EQ(pilots_.Blocking(SweepId(1)), "; Slurm: 1 pilot is PENDING (Priority)");
-  EXPECT_EQ(pilots_.Blocking(SweepId(2)),
+  EXPECT_EQ(pilots_.WhyNoPilots(SweepId(1)), "; Slurm: 1 pilot is PENDING (Priority)");
+  EXPECT_EQ(pilots_.WhyNoPilots(SweepId(2)),
             "; Slurm: 1 pilot is PENDING (Priority); Slurm: a gang is too large");
 }
 

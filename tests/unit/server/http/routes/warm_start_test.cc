@@ -25,7 +25,9 @@ std::string AccuracyFileStartingFrom(const std::string& from, double max,
 
 class WarmStartApi : public HttpFixture {
  protected:
-  Json Refused(const std::string& file) { return PostJson(kSweeps, file, 422).at("errors").at(0); }
+  Json RefusalOf(const std::string& file) {
+    return PostJson(kSweeps, file, 422).at("errors").at(0);
+  }
 };
 
 TEST_F(WarmStartApi, DescribesWhatItTookFromAnEarlierSweep) {
@@ -38,15 +40,16 @@ TEST_F(WarmStartApi, DescribesWhatItTookFromAnEarlierSweep) {
 }
 
 TEST_F(WarmStartApi, NamesAMissingSweepAndItsPlace) {
-  const Json error = Refused(AccuracyFileStartingFrom("s77", 0.5));
+  const Json error = RefusalOf(AccuracyFileStartingFrom("s77", 0.5));
   EXPECT_EQ(error.at("pointer"), "/warm_start");
   EXPECT_EQ(error.at("line"), 7);
   EXPECT_THAT(error.at("message").get<std::string>(), HasSubstr("s77"));
 }
 
 TEST_F(WarmStartApi, RefusesTheOppositeGoal) {
-  EXPECT_THAT(Refused(AccuracyFileStartingFrom("s1", 0.5, "min")).at("message").get<std::string>(),
-              testing::Mentions("s1", "accuracy"));
+  EXPECT_THAT(
+      RefusalOf(AccuracyFileStartingFrom("s1", 0.5, "min")).at("message").get<std::string>(),
+      testing::Mentions("s1", "accuracy"));
 }
 
 // Sweep s2 optimises two metrics.
@@ -76,7 +79,7 @@ TEST_F(WarmStartOfSeveral, TakesResultsOfASweepWithTheSameMetrics) {
 }
 
 TEST_F(WarmStartOfSeveral, NamesTheMetricThatIsMissing) {
-  const Json error = Refused(FileStartingFrom("s1", 0.5, kBoth));
+  const Json error = RefusalOf(FileStartingFrom("s1", 0.5, kBoth));
   EXPECT_EQ(error.at("pointer"), "/warm_start");
   EXPECT_THAT(error.at("message").get<std::string>(),
               testing::Mentions("s1", "accuracy", "latency"));
