@@ -39,7 +39,8 @@ struct DbCheckFlags : DbFlags {
 
   void AddTo(CLI::App& command) {
     DbFlags::AddTo(command);
-    command.add_flag("--decisions", decisions, "Also recompute and compare each proposal and verdict");
+    command.add_flag("--decisions", decisions,
+                     "Also recompute and compare each proposal and verdict");
   }
 };
 

@@ -14,8 +14,8 @@
 
 namespace attune {
 
-// An option of an algorithm. The sweep file is read, checked and documented from these. `fallback` is
-// the default and also determines the type; of a required option it is only the type.
+// An option of an algorithm. The sweep file is read, checked and documented from these. `fallback`
+// is the default and also determines the type; of a required option it is only the type.
 struct Option {
   std::string name;
   Value fallback;
@@ -31,8 +31,8 @@ struct Entry {
   std::string name;
   std::string help;  // one line
   std::vector<Option> options;
-  // Makes the algorithm for a complete spec whose options match the table. The error names the key of
-  // the sweep file that the algorithm cannot serve ("parameters.lr: grid search needs a step or
+  // Makes the algorithm for a complete spec whose options match the table. The error names the key
+  // of the sweep file that the algorithm cannot serve ("parameters.lr: grid search needs a step or
   // values").
   std::function<Result<std::unique_ptr<Algorithm>>(const SweepSpec&)> make;
 };
@@ -48,8 +48,8 @@ class Algorithms {
   const Entry<Searcher>* FindSearcher(std::string_view name) const;  // null if unknown
   const Entry<Scheduler>* FindScheduler(std::string_view name) const;
 
-  // Adds options that a stored spec lacks because they are newer, with their defaults. Required options
-  // have no default and stay missing.
+  // Adds options that a stored spec lacks because they are newer, with their defaults. Required
+  // options have no default and stay missing.
   void Complete(SweepSpec& spec) const;
 
   // Make the algorithms that the spec names.

@@ -42,9 +42,11 @@ inline constexpr int64_t kFewestResults = 20;
 // trials. It equals the variance of "is among the best" that the parameter alone explains.
 //
 // - Numbers are replaced by their ranks among all trials, in about 50 bins. The divergence does not
-//   depend on the scale, and ranks give a finer resolution where the searcher has tried more values.
-//   Listed values have no order. Both densities use the same kernel width (Scott's rule for all).
-// - The divergence that the same number of randomly drawn trials would have on average is subtracted.
+//   depend on the scale, and ranks give a finer resolution where the searcher has tried more
+//   values. Listed values have no order. Both densities use the same kernel width (Scott's rule for
+//   all).
+// - The divergence that the same number of randomly drawn trials would have on average is
+// subtracted.
 //   With few trials and long lists of values, most of a divergence is chance.
 // - A parameter that is not always active is compared only among the trials that have it. Let a be
 //   the fraction of all trials that have it, and b that of the best trials. By the law of total

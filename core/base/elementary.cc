@@ -104,7 +104,8 @@ double Exp(double x) {
 double LogOfSum(std::span<const double> logs) {
   using Double2 = double __attribute__((vector_size(16)));
   using Int2 = int64_t __attribute__((vector_size(16)));
-  // The exponential of a smaller number would be subnormal, and adds nothing to a sum of at least 1.
+  // The exponential of a smaller number would be subnormal, and adds nothing to a sum of at
+  // least 1.
   constexpr double kLeast = -700;
   const double most = *std::ranges::max_element(logs);
   double sum = 0;

@@ -3,9 +3,9 @@
 #include <span>
 
 // Elementary functions that give the same bits on every machine. The last bits of the standard
-// mathematical library depend on the processor and on the library's version. A proposal or a verdict
-// that depends on such a bit could differ after a move to another host. These functions use only
-// IEEE 754 additions, multiplications, divisions and square roots in a fixed order. The build
+// mathematical library depend on the processor and on the library's version. A proposal or a
+// verdict that depends on such a bit could differ after a move to another host. These functions use
+// only IEEE 754 additions, multiplications, divisions and square roots in a fixed order. The build
 // forbids the compiler to contract them (cmake/AttuneBuild.cmake).
 namespace attune {
 
@@ -16,8 +16,8 @@ double Exp(double x);
 // Natural logarithm, within 2 units in the last place; -infinity for 0, NaN below and for NaN.
 double Log(double x);
 
-// The logarithm of the sum of the exponentials of `logs`, added in their order. REQUIRES: `logs` has
-// at least one number, and all are finite.
+// The logarithm of the sum of the exponentials of `logs`, added in their order. REQUIRES: `logs`
+// has at least one number, and all are finite.
 double LogOfSum(std::span<const double> logs);
 
 // Distribution function of the standard normal, by the rational approximations of Cody ("Rational

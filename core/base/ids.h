@@ -30,7 +30,8 @@ using LogIdentity = Strong<struct LogIdentityTag, uint64_t>;  // random, below 2
 using Step = Strong<struct StepTag, int64_t>;  // training step, from 1; 0 is before the first one
 using Seconds = Strong<struct SecondsTag, double>;
 
-// Wall clock time in microseconds since 1970. It is always an argument, because core reads no clock.
+// Wall clock time in microseconds since 1970. It is always an argument, because core reads no
+// clock.
 struct Time {
   int64_t us = 0;
   auto operator<=>(const Time&) const = default;

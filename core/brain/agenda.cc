@@ -8,8 +8,8 @@
 namespace attune {
 namespace {
 
-// The end of a budget of GPU-hours is computed with rounding errors. So every pass checks a sweep in
-// the last kRoundingUs before its deadline.
+// The end of a budget of GPU-hours is computed with rounding errors. So every pass checks a sweep
+// in the last kRoundingUs before its deadline.
 constexpr int64_t kRoundingUs = 10'000;
 
 double DominantShare(const Occupied& used, const Occupied& total) {

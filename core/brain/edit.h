@@ -11,8 +11,8 @@
 // the scheduler, may change as well.
 namespace attune {
 
-// The differences as text: "stop.max_trials 200", "parameters.lr.max 0.1". The error names the first
-// key that cannot change. Initial points are not compared.
+// The differences as text: "stop.max_trials 200", "parameters.lr.max 0.1". The error names the
+// first key that cannot change. Initial points are not compared.
 Result<std::vector<std::string>> Changes(const SweepSpec& from, const SweepSpec& to);
 
 // The first `used` points, followed by those of the other points that lie in this space.

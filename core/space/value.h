@@ -26,8 +26,8 @@ std::string FormatValue(const Value& value);
 // "bool", "int", "float" or "text".
 std::string_view TypeName(const Value& value);
 
-// A configuration: names and values in the order of the sweep file. Parameters whose `when` does not
-// hold are absent.
+// A configuration: names and values in the order of the sweep file. Parameters whose `when` does
+// not hold are absent.
 class Config {
  public:
   using Entry = std::pair<std::string, Value>;

@@ -9,13 +9,13 @@
 
 namespace attune {
 
-// The whole state as bytes, including the searchers and schedulers. It equals the result of replaying
-// the log up to state.last_seq. Of ended sweeps it has only the hashes of their data
+// The whole state as bytes, including the searchers and schedulers. It equals the result of
+// replaying the log up to state.last_seq. Of ended sweeps it has only the hashes of their data
 // (core/state/ended.h). Two states are equal exactly if their bytes are.
 std::string SaveState(const State& state);
 
-// Returns kCorrupt if this build cannot read the bytes. Then the state must not be used, and the log
-// must be replayed from its beginning. REQUIRES: the state is new.
+// Returns kCorrupt if this build cannot read the bytes. Then the state must not be used, and the
+// log must be replayed from its beginning. REQUIRES: the state is new.
 Status LoadState(std::string_view bytes, State& state);
 
 // The same for one sweep.

@@ -21,8 +21,8 @@ struct Round {
   std::vector<std::string> brackets;  // trials@step, worked out by hand
 };
 
-// s_max = ⌊log_η R⌋ is 4, 4, 5, 3, 3, 2. Floating-point logarithms give 4 for (243, 3), 2 for (1000, 10),
-// and 3.0000000000000004 for (125, 5).
+// s_max = ⌊log_η R⌋ is 4, 4, 5, 3, 3, 2. Floating-point logarithms give 4 for (243, 3), 2 for
+// (1000, 10), and 3.0000000000000004 for (125, 5).
 const std::vector<Round> kRounds = {
     // ⌈5·81/5⌉, ⌈5·27/4⌉, ⌈5·9/3⌉, ⌈5·3/2⌉, 5
     {81,

@@ -24,4 +24,4 @@ bool TakeError(Message& answer);
 // Serves a WorkerGroup. It is used as Task::serve.
 void ServeGroup(Context& context, MessageSocket& driver, const Task& task);
 
-}  // namespace attune::sdk::trainable
+}  // namespace attune::inline sdk::trainable

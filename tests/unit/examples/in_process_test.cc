@@ -43,8 +43,7 @@ TEST(InProcess, RefusesAFileOfAnotherKind) {
   const std::string file = "'" + folder.path() + "/file'";
   RunProgram(file + " 3");
   ASSERT_EQ(std::system(("echo something else > " + file).c_str()), 0);
-  EXPECT_THAT(RunProgram(file + " 3"),
-              AllOf(HasSubstr("tpe"), HasSubstr("exit code 1\n")));
+  EXPECT_THAT(RunProgram(file + " 3"), AllOf(HasSubstr("tpe"), HasSubstr("exit code 1\n")));
 }
 
 }  // namespace

@@ -82,8 +82,8 @@ const Table kFour = {{0.9, 0.8, 0.7, 0.6},    // the first trial at each rung, s
                      {0.8, 0.75, 0.74, 0.1},  // the best final value, but late
                      {0.7, 0.65, 0.64, 0.63}};
 
-// Rung 1: 0.9 is 1 of 1; 0.5 is 1 of 2; 0.8 is 2 of 3, one of these continues; 0.7 is 2 of 4. Rung 2:
-// 0.8 is 1 of 1; 0.4 is 1 of 2; 0.65 is 2 of 3.
+// Rung 1: 0.9 is 1 of 1; 0.5 is 1 of 2; 0.8 is 2 of 3, one of these continues; 0.7 is 2 of 4. Rung
+// 2: 0.8 is 1 of 1; 0.4 is 1 of 2; 0.65 is 2 of 3.
 TEST(Replay, MatchesAshaWorkedOutByHand) {
   const Recording recording = Record(Spec(4, 4, {.name = "fifo"}), Written(kFour));
   EXPECT_EQ(recording.summary().slot_seconds, 4 * (2 + 40));
@@ -116,8 +116,8 @@ TEST(Replay, RepeatsTheRecordingUnderTheSameScheduler) {
   }
 }
 
-// Trial 2 is recorded up to step 1 and trial 3 up to step 2, but fifo trains each to step 4. The cost
-// is known, the values are not.
+// Trial 2 is recorded up to step 1 and trial 3 up to step 2, but fifo trains each to step 4. The
+// cost is known, the values are not.
 TEST(Replay, CountsTheCostOfUnknownReports) {
   const Recording recording = Record(Spec(4, 4, Asha()), Written(kFour));
   const Replay replay = Under(recording, {.name = "fifo"});
@@ -131,8 +131,8 @@ TEST(Replay, CountsTheCostOfUnknownReports) {
   EXPECT_EQ(replay.if_best.summary.best->trial, TrialNumber(1));
 }
 
-// The first rung is at step 2, so trial 2 trains past its recording. It stops there in the worst case.
-// In the best case it trains to the end, and trial 3 is stopped as the third of four.
+// The first rung is at step 2, so trial 2 trains past its recording. It stops there in the worst
+// case. In the best case it trains to the end, and trial 3 is stopped as the third of four.
 TEST(Replay, BoundsUnknownResultsByTwoCourses) {
   const Recording recording = Record(Spec(4, 4, Asha()), Written(kFour));
   const Replay replay = Under(recording, Asha(2));
@@ -144,8 +144,8 @@ TEST(Replay, BoundsUnknownResultsByTwoCourses) {
   EXPECT_EQ(replay.if_best.summary.steps, 14);
 }
 
-// The replay keeps the interval of ten steps between reports. Trials that failed, or ended without an
-// order to stop, do so again.
+// The replay keeps the interval of ten steps between reports. Trials that failed, or ended without
+// an order to stop, do so again.
 class Sparse final : public Written {
  public:
   Sparse() : Written({}) {}

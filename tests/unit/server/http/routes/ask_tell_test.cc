@@ -292,8 +292,7 @@ TEST_F(AskTellTest, AnInvalidTellNamesThePlace) {
 }
 
 TEST_F(AskTellTest, OnlySweepsWithoutAProgramTakeAskAndTell) {
-  EXPECT_THAT(PostJson("/api/v1/sweeps/s1/trials:ask", "", 409).at("detail"),
-              HasSubstr("s1"));
+  EXPECT_THAT(PostJson("/api/v1/sweeps/s1/trials:ask", "", 409).at("detail"), HasSubstr("s1"));
   EXPECT_THAT(PostJson("/api/v1/sweeps/s1/trials/0:tell", R"({"epoch": 1, "state": "failed"})", 409)
                   .at("detail"),
               HasSubstr("s1"));
