@@ -30,11 +30,16 @@ void Reality::SweepDeleted(const std::string& path, const std::string& executor)
   });
 }
 
-void Reality::OnFileSaved(const std::string& path, const std::string& executor) {
+void Reality::OnFileSaved(const std::string& path, const std::string& executor, bool is_lost) {
   const auto existing = files_.find(path);
   if (existing != files_.end() && existing->second == folders_.at(executor))
     findings_.Report(path + " is saved on " + executor + " but exists already");
   files_[path] = folders_.at(executor);
+  if (is_lost) {
+    of_lost_attempts_.insert(path);
+  } else {
+    of_lost_attempts_.erase(path);
+  }
 }
 
 void Reality::OnFoldersClaimed(const std::string& executor, const gang::GangSpec& spec) {

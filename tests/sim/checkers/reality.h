@@ -77,8 +77,11 @@ class Reality {
   void OnReported(Epoch epoch, Step step) { reports_.emplace(epoch, step); }
   bool HasReported(Epoch epoch, Step step) const { return reports_.contains({epoch, step}); }
 
-  // An attempt saved a file. Two attempts must never use the same path.
-  void OnFileSaved(const std::string& path, const std::string& executor);
+  // An attempt saved a file. Two attempts must never use the same path. `is_lost`: a restored log
+  // does not know the attempt.
+  void OnFileSaved(const std::string& path, const std::string& executor, bool is_lost);
+  // Whether an attempt that a restored log does not know saved this file.
+  bool IsOfLostAttempt(const std::string& path) const { return of_lost_attempts_.contains(path); }
   // Deletes old files before a gang starts, like gang/set_aside.h: files of another log's sweep
   // with the same number, and checkpoints of this trial that the log does not know.
   void OnFoldersClaimed(const std::string& executor, const gang::GangSpec& spec);
@@ -121,6 +124,7 @@ class Reality {
   std::map<std::pair<std::string, uint64_t>, uint64_t> marks_;  // log identity, by folder and sweep
   std::set<std::pair<std::string, uint64_t>> claims_;           // folder and epoch of each attempt
   std::set<std::string> lost_files_;
+  std::set<std::string> of_lost_attempts_;
   bool restored_ = false;
 };
 

@@ -255,11 +255,13 @@ void TrainingGangs::ReportStep(Gang& gang) {
     const std::string path =
         gang.spec.checkpoint_dir / ("step-" + std::to_string(reported.step.value) + "-attempt-" +
                                     std::to_string(attempt.attempt));
-    // After a restore the numbers of lost attempts are used again. Like rename(), this never
-    // replaces the other attempt's folder.
-    if (gang.lost && environment_.reality.CanRead(host_, path))
+    // After a restore the numbers of lost attempts are used again. If a lost attempt still trains
+    // on another host with the same folder, the second one of both cannot save: rename() does not
+    // replace a folder.
+    if (environment_.reality.CanRead(host_, path) &&
+        (gang.lost || environment_.reality.IsOfLostAttempt(path)))
       return Fail(gang, gang::FailureKind::kExit, 0, "the checkpoint exists already");
-    environment_.reality.OnFileSaved(path, host_);
+    environment_.reality.OnFileSaved(path, host_, gang.lost);
     Emit(gang, gang::CheckpointSaved{
                    .step = reported.step.value, .path = path, .digest = kDigest, .bytes = 1});
   }
