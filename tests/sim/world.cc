@@ -349,12 +349,15 @@ const PlannedSweep& World::PlannedOf(SweepId sweep) {
   return *planned;
 }
 
+// A host that was frozen can start a gang of a sweep that a restored log does not know.
 std::optional<Ending> World::PlannedEndingOf(const TrialId& trial) {
+  if (books_.Find(trial.sweep) == nullptr) return std::nullopt;
   const PlannedSweep& planned = PlannedOf(trial.sweep);
   return EndingOf(trial, planned.spec.seed, planned.ends_early, planned.spec.max_step);
 }
 
 double World::ValueOf(const TrialId& trial, const Config& config, Step step) {
+  if (books_.Find(trial.sweep) == nullptr) return 0.5;  // the sweep is lost, as above
   auto& curves = curves_[trial.sweep];
   if (curves == nullptr) {
     const SweepSpec& spec = books_.Find(trial.sweep)->spec;
