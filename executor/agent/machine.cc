@@ -197,7 +197,9 @@ void Machine::OnRefusal(const v1::Refusal& refusal) {
 
 void Machine::OnDesired(v1::Desired desired, const Now& now) {
   if (exit_) return;
+  const bool restored = desired.identity() != hello_.identity() && hello_.identity() != 0;
   RememberLogPosition(desired);
+  if (restored) ResendWaitingReports();
   for (const v1::Inventory& inventory : std::exchange(inventories_, {}))
     files_.FindMissing(inventory);
   removals_.checkpoints = desired.removals();
@@ -212,6 +214,20 @@ void Machine::RememberLogPosition(const v1::Desired& desired) {
   hello_.set_identity(desired.identity());
   hello_.set_log_seq(desired.log_seq());
   hello_.set_server_run(desired.server_run());
+}
+
+// A restored log may have lost a report that was acknowledged. Without it the server gives no
+// verdict, and the gang would wait forever. A log that has the report ignores the repetition.
+void Machine::ResendWaitingReports() {
+  for (const auto& [attempt, report] : waiting_reports_) outbox_.Add(report);
+}
+
+void Machine::RememberIfWaiting(const gang::Fact& fact) {
+  if (const auto* report = std::get_if<gang::Report>(&fact.what)) {
+    waiting_reports_.erase(fact.attempt);
+    if (report->waits) waiting_reports_.emplace(fact.attempt, ToProto(fact));
+  }
+  if (std::holds_alternative<gang::Ended>(fact.what)) waiting_reports_.erase(fact.attempt);
 }
 
 void Machine::OnAck(const v1::Ack& ack, const Now& now) {
@@ -362,6 +378,7 @@ void Machine::OnFact(const gang::Fact& fact, const Now& now) {
   if (ended && ended->failure && ended->failure->missing_checkpoint)
     OnCheckpointGone(ToProto(*ended->failure->missing_checkpoint), now);
   outbox_.Add(ToProto(lost ? LostWithLease(fact) : fact));
+  RememberIfWaiting(fact);
   if (!ended) return;
   reconciler_.OnEnded(fact.attempt);
   DropDeadlineIfAllEnded();
@@ -441,7 +458,12 @@ bool Machine::Perform(const Reconciler::Actions& actions, const Now& now) {
     failed_starts.push_back({FromProto(assignment.attempt()), now.wall_us,
                              gang::Ended{gang::Outcome::kFailed, failure}});
   }
-  for (const auto& [attempt, verdict] : actions.set_verdict) gangs_.SetVerdict(attempt, verdict);
+  for (const auto& [attempt, verdict] : actions.set_verdict) {
+    gangs_.SetVerdict(attempt, verdict);
+    const auto waiting = waiting_reports_.find(attempt);
+    if (waiting != waiting_reports_.end() && waiting->second.report().step() <= verdict.step)
+      waiting_reports_.erase(waiting);
+  }
   for (const gang::AttemptId& attempt : actions.yield) gangs_.Yield(attempt);
   for (const gang::AttemptId& attempt : actions.peers_finished) gangs_.OnPeersFinished(attempt);
   for (const auto& [attempt, rank_zero] : actions.set_rendezvous)

@@ -170,6 +170,8 @@ class Machine {
   void OnRefusal(const v1::Refusal& refusal);
   void OnDesired(v1::Desired desired, const Now& now);
   void RememberLogPosition(const v1::Desired& desired);
+  void RememberIfWaiting(const gang::Fact& fact);
+  void ResendWaitingReports();
   void OnAck(const v1::Ack& ack, const Now& now);
   void OnLogRequest(const v1::LogRequest& request);
 
@@ -201,6 +203,8 @@ class Machine {
   const std::chrono::milliseconds give_up_;
   const gang::BootClock::time_point ends_;
   Outbox outbox_;
+  // The newest report of each gang whose rank 0 waits for its verdict.
+  std::map<gang::AttemptId, v1::Fact> waiting_reports_;
   Reconciler reconciler_;
   Removals removals_;  // wanted by the server
   Backoff backoff_;

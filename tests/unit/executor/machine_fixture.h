@@ -139,6 +139,10 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   void Report(uint32_t trial, int64_t step, const std::string& metric = "loss") {
     ReceiveFact({Attempt(trial), 0, gang::Report{.step = step, .metrics = {{metric, 0.5}}}});
   }
+  void ReportAndWait(uint32_t trial, int64_t step) {
+    ReceiveFact(
+        {Attempt(trial), 0, gang::Report{.step = step, .metrics = {{"loss", 0.5}}, .waits = true}});
+  }
   void End(uint32_t trial) {
     ReceiveFact({Attempt(trial), 0, gang::Ended{gang::Outcome::kCancelled, {}}});
   }

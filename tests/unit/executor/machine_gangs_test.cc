@@ -167,6 +167,40 @@ TEST_F(MachineTest, ReportsAnEndAgainThatTheLogHasLost) {
   EXPECT_THAT(started_, SizeIs(1));
 }
 
+TEST_F(MachineTest, ReportsAgainIfAGangWaitsForAVerdictOfALostReport) {
+  const auto desired = [this](uint64_t identity) {
+    v1::ToExecutor message = MakeDesired({MakeAssignment(0), MakeAssignment(1), MakeAssignment(2)});
+    message.mutable_desired()->set_identity(identity);
+    message.mutable_desired()->set_last_epoch(Attempt(2).epoch);
+    return message;
+  };
+  GetWelcomed();
+  v1::ToExecutor first = desired(7);
+  first.mutable_desired()->clear_last_epoch();
+  Receive(std::move(first));
+  ReportAndWait(0, 1);
+  ReportAndWait(1, 1);
+  ReportAndWait(1, 2);
+  End(1);
+  ReportAndWait(2, 1);
+  Report(2, 2);
+  FinishWrite();
+  FinishWrite();
+  Acknowledge(6);
+  TakeWritten(v1::FromExecutor::kFacts);
+  Receive(desired(8));
+  FinishWrite();
+  const auto messages = TakeWritten(v1::FromExecutor::kFacts);
+  ASSERT_THAT(messages, SizeIs(1));
+  std::vector<std::pair<uint32_t, int64_t>> reports;
+  for (const v1::Fact& fact : messages[0].facts().facts()) {
+    if (fact.has_report()) reports.emplace_back(fact.attempt().trial(), fact.report().step());
+  }
+  EXPECT_THAT(reports, ElementsAre(std::pair(Attempt(0).trial, int64_t{1})));
+  Receive(desired(8));
+  EXPECT_THAT(TakeWritten(v1::FromExecutor::kFacts), IsEmpty());
+}
+
 TEST_F(MachineTest, AGangOfALostSweepEndsBeforeOneOfTheSameNumberStarts) {
   GetWelcomed();
   Receive(MakeDesired({MakeAssignment(0)}));
