@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <regex>
 #include <string>
 
 #include "tests/support/golden.h"
@@ -105,7 +106,9 @@ TEST(WorkerGroup, MisuseIsAnErrorThatNamesItsCause) {
                             HasSubstr("\nWorkerGroup: num_workers: 1000 "),
                             HasSubstr("\nbefore the shutdown: notes 0, size 1\n"),
                             HasSubstr("\nattune::Init: ")));
-  attune::testing::ExpectGolden("trainable/worker_group_misuse", output);
+  const std::regex gpus("there are \\d+\n");
+  attune::testing::ExpectGolden("trainable/worker_group_misuse",
+                                std::regex_replace(output, gpus, "there are N\n"));
 }
 
 TEST(WorkerGroup, ValuesSurviveARoundTrip) {
