@@ -5,7 +5,7 @@
 
 The wheel in .deps/python has neither the Python packages that it depends on nor NVIDIA's libraries (3 GB, only for
 GPUs). `setup` puts the packages into .deps/python-torch, together with stubs of the libraries. The option
-`--stand-ins` with TORCH and FOLDER makes these stubs. A call of a stub ends the process. The SDK links the same
+`--stubs` with TORCH and FOLDER makes these stubs. A call of a stub ends the process. The SDK links the same
 library of tensors, libtorch_cpu.so.
 """
 
@@ -19,7 +19,7 @@ import sys
 DEPS = pathlib.Path(__file__).resolve().parent.parent / ".deps"
 
 
-def stand_in(name, symbols, folder):
+def make_stub(name, symbols, folder):
     """Makes a stub library `name` with these (symbol, version) pairs; "" is no version."""
     source = folder / f"{name}.s"
     source.write_text(".text\n" + "".join(
@@ -34,7 +34,7 @@ def stand_in(name, symbols, folder):
     subprocess.run(command, check=True)
 
 
-def stand_ins(torch, folder):
+def make_stubs(torch, folder):
     """Makes stubs in `folder` for all libraries that the wheel's Python part needs and that are missing."""
     folder.mkdir(parents=True, exist_ok=True)
     found = subprocess.run(["ldd", "-r", torch / "lib/libtorch_python.so"], capture_output=True,
@@ -48,7 +48,7 @@ def stand_ins(torch, folder):
         library = {"": "libnccl.so.2", "NVSHMEM": "libnvshmem_host.so.3"}.get(version, version)
         symbols[library].add((symbol, version))
     for name in missing:
-        stand_in(name, sorted(symbols[name]), folder)
+        make_stub(name, sorted(symbols[name]), folder)
 
 
 def environment():
@@ -58,7 +58,7 @@ def environment():
         return dict(os.environ)
     paths = [str(packages), str((DEPS / "python").resolve()), os.environ.get("PYTHONPATH")]
     return {**os.environ, "PYTHONPATH": ":".join(filter(None, paths)),
-            "LD_LIBRARY_PATH": str(packages / "stand-ins"), "PYTHONWARNINGS": "ignore",
+            "LD_LIBRARY_PATH": str(packages / "stubs"), "PYTHONWARNINGS": "ignore",
             "GLOO_SOCKET_IFNAME": "lo"}  # as the SDK sets it on one host
 
 
@@ -75,8 +75,8 @@ def environment_of(build):
 def main():
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         sys.exit(__doc__)
-    if sys.argv[1] == "--stand-ins":
-        stand_ins(pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3]))
+    if sys.argv[1] == "--stubs":
+        make_stubs(pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3]))
     else:
         os.execvpe(sys.argv[1], sys.argv[1:], environment())
 

@@ -171,9 +171,8 @@ void Machine::OnWelcome(const v1::Welcome& welcome) {
   lease_ttl_ = milliseconds(welcome.lease_ttl_ms());
   removals_ = {};
   heartbeat_ = std::max(milliseconds(welcome.heartbeat_ms()), kHeartbeatMin);
-  heartbeat_at_ =
-      hello_sent_ +
-      heartbeat_;  // in the past if the Hello was delayed: then the heartbeat is sent immediately
+  // In the past if the Hello was delayed; then the heartbeat is sent immediately.
+  heartbeat_at_ = hello_sent_ + heartbeat_;
   RenewLease(hello_sent_);
   if (was_unhealthy_) told_problem_.reset();
   reconciler_.ForgetRevision();

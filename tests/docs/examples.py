@@ -91,7 +91,7 @@ def no_process_left():
     finally:
         deadline = time.monotonic() + _GRACE_S
         while _end_children(signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL):
-            time.sleep(0.05)  # to wait for any child has no time limit
+            time.sleep(0.05)  # os.wait() has no time limit
 
 
 # Brings up the loopback interface (SIOCSIFFLAGS: IFF_UP | IFF_RUNNING), then runs a command.

@@ -180,7 +180,7 @@ class Faults(Hosts):
             done[kind.__name__] += 1
             print(f"{time.monotonic() - began:6.1f} s {kind.__name__}", flush=True)
             kind()
-            time.sleep(self.draw.uniform(0, FAULT_S / 2))
+            time.sleep(self.draw.uniform(0, FAULT_S / 2))  # faults come at random times, not after events
         self.continue_ranks()
         faults_s = time.monotonic() - began
         self.until(self.has_ended, "the sweep does not end", PATIENCE_S)

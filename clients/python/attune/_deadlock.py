@@ -11,8 +11,8 @@ import zlib
 from attune._channel import Message
 
 # Rank 0 checks in this interval. Other ranks report twice as often, so that each check has a new state of each rank.
-LOOK_S = 1.0
-_LOOKS = 5  # a deadlock is certain if this number of checks in a row finds the same one
+CHECK_INTERVAL_S = 1.0
+_CHECKS = 5  # a deadlock is certain if this number of checks in a row finds the same one
 
 # Each of these returns only after every rank of the group has called it.
 _OPERATIONS = frozenset((
@@ -112,17 +112,17 @@ class Detector:
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[str, WaitState, WaitState]] = {}  # by rank: what the last check has found
-        self._looks: dict[int, int] = {}  # by rank: how many checks in a row have found it
+        self._checks: dict[int, int] = {}  # by rank: how many checks in a row have found it
 
     def find_deadlock(self, zero: RankZero, others: dict[int, WaitState]) -> str | None:
-        """Takes what each rank waits for now. Returns the error message when a deadlock is certain."""
+        """Checks what each rank waits for now. Returns the error message if a deadlock is certain."""
         reasons = {rank: zero.describe_deadlock(rank, other) for rank, other in others.items()}
         found = {rank: (reason, zero.state, others[rank]) for rank, reason in reasons.items() if reason}
-        self._looks = {rank: self._looks.get(rank, 0) + 1 if self._found.get(rank) == each else 1
+        self._checks = {rank: self._checks.get(rank, 0) + 1 if self._found.get(rank) == each else 1
                        for rank, each in found.items()}
         self._found = found
-        for rank, looks in self._looks.items():
-            if looks >= _LOOKS:
+        for rank, checks in self._checks.items():
+            if checks >= _CHECKS:
                 ranks = sorted(each for each in found if reasons[each] == reasons[rank])
                 return reasons[rank].format(ranks=text_of_ranks(ranks))
         return None

@@ -64,9 +64,9 @@ class Peers:
         """Starts the threads that accept connections and look for deadlocks."""
         if self._leader:
             self._leader.serve()
-            _deadlock.call_periodically(self._look_for_deadlock, _deadlock.LOOK_S)
+            _deadlock.call_periodically(self._check_for_deadlock, _deadlock.CHECK_INTERVAL_S)
         elif self._world_size > 1:
-            _deadlock.call_periodically(self._report_wait_state, _deadlock.LOOK_S / 2)
+            _deadlock.call_periodically(self._report_wait_state, _deadlock.CHECK_INTERVAL_S / 2)
 
     def leave(self) -> None:
         """Waits until rank 0's messages are sent, if the gang has several hosts.
@@ -115,7 +115,7 @@ class Peers:
         finally:
             self._waits_at = None
 
-    def _look_for_deadlock(self) -> None:
+    def _check_for_deadlock(self) -> None:
         """Ends rank 0 if it and other ranks wait for each other."""
         leader = typing.cast(Leader, self._leader)
         waits, saves = self._waits_at, self._saves_alone_at

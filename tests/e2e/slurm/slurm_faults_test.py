@@ -138,7 +138,7 @@ class Faults(Pilots):
             kind = self.draw.choice([k for k in kinds if done[k.__name__] == min(done[k.__name__] for k in kinds)])
             done[kind.__name__] += 1
             kind()
-            time.sleep(self.draw.uniform(0, FAULT_S / 2))
+            time.sleep(self.draw.uniform(0, FAULT_S / 2))  # faults come at random times, not after events
         faults_s = time.monotonic() - began
         deadline = time.monotonic() + PATIENCE_S
         while self.get("/sweeps/s1")["state"] == "running" and time.monotonic() < deadline:

@@ -2,7 +2,7 @@
 
     scripts/python_torch.py python3 python_deadlock_test.py
 
-Skipped where this Python has no torch.
+Skipped if this Python has no torch.
 """
 
 import pathlib
@@ -26,8 +26,9 @@ import attune.torch  # noqa: E402
 from attune import _deadlock  # noqa: E402
 from forked_gang import Gang  # noqa: E402
 
-LOOK_S = 0.05
-ALL_LOOKS_S = 10 * LOOK_S  # longer than a deadlock takes to be certain
+CHECK_INTERVAL_S = 0.05
+# Ranks sleep this long to be late: longer than a deadlock takes to be certain.
+CERTAIN_S = 10 * CHECK_INTERVAL_S
 
 
 def save(folder):
@@ -41,7 +42,8 @@ class Deadlock(unittest.TestCase):
             script(attune.rank)
             return "left"
 
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(_deadlock, "LOOK_S", LOOK_S):
+        fast = mock.patch.object(_deadlock, "CHECK_INTERVAL_S", CHECK_INTERVAL_S)
+        with tempfile.TemporaryDirectory() as folder, fast:
             gang = Gang([(rank, size) for rank in range(size)], rank, folder, "continue", milestone=1,
                         checkpoint_dir=folder)
             return gang, gang.log
@@ -59,7 +61,7 @@ class Deadlock(unittest.TestCase):
 
     def test_finds_a_checkpoint_function_that_calls_a_collective_late(self):
         def slow(folder):
-            time.sleep(ALL_LOOKS_S)
+            time.sleep(CERTAIN_S)
             save(folder)
 
         self.expect_error(lambda rank: attune.report({"loss": 1}, checkpoint=slow),
@@ -67,7 +69,7 @@ class Deadlock(unittest.TestCase):
 
     def test_finds_a_checkpoint_function_that_other_ranks_reach_late(self):
         def script(rank):
-            time.sleep(ALL_LOOKS_S * (rank > 0))
+            time.sleep(CERTAIN_S * (rank > 0))
             attune.report({"loss": 1}, checkpoint=save)
 
         self.expect_error(script, "rank 0", "ranks 1 and 2", "every_rank=True", size=3)
@@ -118,20 +120,20 @@ class Deadlock(unittest.TestCase):
             if rank != 1:  # torch counts these as collectives of all ranks
                 dist.send(torch.ones(1), 2) if rank == 0 else dist.recv(torch.ones(1), 0)
             for _ in range(2):
-                time.sleep(ALL_LOOKS_S * (rank == 2))
+                time.sleep(CERTAIN_S * (rank == 2))
                 dist.all_reduce(torch.ones(1))
-                time.sleep(ALL_LOOKS_S * (rank == 0))
-                attune.report({"loss": 1}, checkpoint=lambda folder: time.sleep(ALL_LOOKS_S))
+                time.sleep(CERTAIN_S * (rank == 0))
+                attune.report({"loss": 1}, checkpoint=lambda folder: time.sleep(CERTAIN_S))
                 attune.report({"loss": 1}, every_rank=True, checkpoint=lambda folder: (
-                    time.sleep(ALL_LOOKS_S * (rank == 1)), save(folder)))
+                    time.sleep(CERTAIN_S * (rank == 1)), save(folder)))
             work = dist.all_reduce(torch.ones(1), async_op=True) if rank == 0 else None
-            attune.report({"loss": 1}, checkpoint=lambda folder: time.sleep(ALL_LOOKS_S))
+            attune.report({"loss": 1}, checkpoint=lambda folder: time.sleep(CERTAIN_S))
             work.wait() if work else dist.all_reduce(torch.ones(1))
             if rank != 1:
-                time.sleep(ALL_LOOKS_S * (rank == 2))
+                time.sleep(CERTAIN_S * (rank == 2))
                 dist.barrier(group=pair)
             parts = [torch.ones(1) for _ in range(3)] if rank == 0 else None
-            time.sleep(ALL_LOOKS_S * (rank == 2))
+            time.sleep(CERTAIN_S * (rank == 2))
             dist.gather(torch.ones(1), parts)
             attune.report({"loss": 1})
 
