@@ -23,6 +23,9 @@ struct TrialResult {
 struct Importance {
   std::string parameter;
   double share = 0;  // the shares of all parameters add up to 1
+  // An interval for the share: two standard deviations of the resampled shares to both sides.
+  double low = 0;
+  double high = 0;
 };
 
 struct Importances {
@@ -35,6 +38,25 @@ struct Importances {
 // With fewer results, importances would be meaningless.
 inline constexpr int64_t kFewestResults = 20;
 
+// How often the trials are resampled for the intervals.
+inline constexpr int kResamples = 16;
+
+// How far a trial has trained.
+struct TrialProgress {
+  Step step;          // the largest step reported; 0: none
+  bool over = false;  // it does not train any more, or is paused
+};
+
+// The step at which the trials of a sweep are compared: the largest landmark that at least half of
+// the trials that are over have reached. If kFewestResults trials have reported, that many must
+// also have reached it. 0: no trial has reported. Trials that are not over count only if they have
+// reached it, so new trials do not lower the step.
+//
+// The landmarks are the rungs. Below the first rung, or without rungs, they are 1, 2, 3, 4, 6, 8,
+// 12, 16 … and the last step. They are far apart, so the step changes rarely while trials run.
+Step CommonStep(const std::vector<TrialProgress>& trials, const std::vector<Step>& rungs,
+                Step last_step);
+
 // How strongly each parameter determines whether a trial is among the best: PED-ANOVA (Watanabe,
 // Bansal and Hutter, "PED-ANOVA: Efficiently quantifying hyperparameter importance in arbitrary
 // subspaces", IJCAI 2023). The importance is the Pearson divergence between a parameter's density
@@ -46,11 +68,12 @@ inline constexpr int64_t kFewestResults = 20;
 //   values. Listed values have no order. Both densities use the same kernel width (Scott's rule for
 //   all).
 // - The divergence that the same number of randomly drawn trials would have on average is
-// subtracted.
-//   With few trials and long lists of values, most of a divergence is chance.
+//   subtracted. With few trials and long lists of values, most of a divergence is chance.
 // - A parameter that is not always active is compared only among the trials that have it. Let a be
 //   the fraction of all trials that have it, and b that of the best trials. By the law of total
 //   variance, the divergence is multiplied by b² / a, because the parent decides whether it exists.
+// - The intervals come from a Poisson bootstrap: each resample gives each trial a random weight.
+//   A weight depends only on the number of the trial, so a new trial does not change the others.
 //
 // The importances describe only the trials that were run.
 Importances ImportancesOf(const SearchSpace& space, const Objective& objective,

@@ -143,6 +143,14 @@ void ForgetLost(const State& state, Time now, const Agenda& agenda, Facts& facts
   facts.push_back(ExecutorForgotten{name, std::move(reason)});
 }
 
+// Deletes one sweep whose deletion is due.
+void DeleteIfDue(const State& state, Time now, Facts& facts) {
+  for (const auto& [sweep, deletion] : state.deletions) {
+    if (deletion.at > now) continue;
+    return DeleteEnded(state, sweep, deletion.requester, facts);
+  }
+}
+
 }  // namespace
 
 std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now,
@@ -154,14 +162,16 @@ std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time n
       agenda.RemoveSweep(id);
       continue;
     }
-    DropSurplus(*sweep, facts);
-    if (facts.empty()) StopAtLimit(*sweep, now, facts);
+    // Limits come before drops: a trial may save checkpoints as fast as they can be dropped.
+    StopAtLimit(*sweep, now, facts);
+    if (facts.empty()) DropSurplus(*sweep, facts);
     if (facts.empty()) EndLease(*sweep, now, facts);
     if (facts.empty()) End(*sweep, now, facts);
     if (!facts.empty()) return facts;
     agenda.SetIdle(state, *sweep, now);
   }
-  EndQuarantine(state, now, agenda, facts);
+  DeleteIfDue(state, now, facts);
+  if (facts.empty()) EndQuarantine(state, now, agenda, facts);
   if (facts.empty()) StartGang(state, reachable, now, agenda, facts);
   if (facts.empty()) ForgetLost(state, now, agenda, facts);
   return facts;
@@ -185,6 +195,7 @@ std::optional<Time> Due(const State& state, Time now) {
     if (CanBeForgotten(executor)) consider(Time{executor.lost_at.us + kForgetLostAfterUs});
     if (executor.quarantine) consider(executor.quarantine->until);
   }
+  for (const auto& [sweep, deletion] : state.deletions) consider(deletion.at);
   return first;
 }
 

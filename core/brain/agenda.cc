@@ -12,17 +12,19 @@ namespace {
 // in the last kRoundingUs before its deadline.
 constexpr int64_t kRoundingUs = 10'000;
 
+Agenda::Turn TurnOf(const State& state, const Sweep& sweep, const Occupied& total) {
+  const bool reserves = state.reservation && state.reservation->sweep == sweep.id;
+  return {-sweep.spec.priority, !reserves, DominantShare(sweep.used, total), sweep.id};
+}
+
+}  // namespace
+
 double DominantShare(const Occupied& used, const Occupied& total) {
   const auto share = [](auto part, auto whole) {
     return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
   };
   return std::max({share(used.cpus, total.cpus), share(used.gpu_percent, total.gpu_percent),
                    share(used.memory_bytes, total.memory_bytes)});
-}
-
-Agenda::Turn TurnOf(const State& state, const Sweep& sweep, const Occupied& total) {
-  const bool reserves = state.reservation && state.reservation->sweep == sweep.id;
-  return {-sweep.spec.priority, !reserves, DominantShare(sweep.used, total), sweep.id};
 }
 
 void Add(const Occupied& more, int sign, Occupied& total) {
@@ -34,8 +36,6 @@ void Add(const Occupied& more, int sign, Occupied& total) {
 Occupied AllOf(const Resources& resources) {
   return {resources.cpus, int64_t{100} * resources.gpus, resources.memory_bytes};
 }
-
-}  // namespace
 
 std::optional<Time> DueOf(const Sweep& sweep, Time now) {
   std::optional<Time> first;
@@ -230,6 +230,7 @@ std::optional<Time> Agenda::Due(const State& state, Time now) const {
   }
   if (!lost_.empty()) consider(Time{lost_.begin()->first.us + kForgetLostAfterUs});
   for (const auto& [name, until] : quarantined_) consider(until);
+  for (const auto& [sweep, deletion] : state.deletions) consider(deletion.at);
   return first;
 }
 

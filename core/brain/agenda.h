@@ -15,6 +15,15 @@
 
 namespace attune {
 
+// The largest of the shares of all CPUs, GPUs and memory (core/brain/contention.h).
+double DominantShare(const Occupied& used, const Occupied& total);
+
+// Adds resources to a total, with sign 1, or takes them away, with sign -1.
+void Add(const Occupied& more, int sign, Occupied& total);
+
+// All of these resources, as an amount that gangs can hold.
+Occupied AllOf(const Resources& resources);
+
 // Remembers what Advance must look at again, so that its cost depends only on what has changed. An
 // agenda is derived from the state, its changes (State::touched) and the time. With a new agenda,
 // Advance gives the same result, but is slower.

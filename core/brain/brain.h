@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "core/brain/agenda.h"
 #include "core/brain/decide.h"
+#include "core/brain/queue.h"
 #include "core/brain/thought.h"
 #include "core/state/ended.h"
 #include "core/state/snapshot.h"
@@ -81,6 +82,11 @@ class Brain {
   }
 
   std::vector<attune::Demand> Demands() const { return attune::Demands(state_, reachable_); }
+
+  // The gangs that wait, in order (core/brain/queue.h).
+  GangQueue Queue(size_t first, size_t limit) const {
+    return attune::Queue(state_, reachable_, first, limit);
+  }
 
   const State& state() const { return state_; }
 

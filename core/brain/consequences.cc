@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/state/shared_state.h"
+
 namespace attune {
 namespace {
 
@@ -117,6 +119,15 @@ void FailTrial(const Sweep& sweep, const Trial& trial, const std::string& reason
       SweepStopping{sweep.id, SweepState::kFailed,
                     why + "; trial " + std::to_string(trial.id.number.value) + ": " + reason});
   KillTrials(sweep, "its sweep failed", &trial, facts);
+}
+
+void DeleteEnded(const State& state, SweepId sweep, const std::string& requester, Facts& facts) {
+  const auto ended = state.ended.find(sweep);
+  facts.push_back(SweepDeleted{
+      .sweep = sweep,
+      .shared = SharedStateWithout(state, sweep),
+      .idempotency_key = ended == state.ended.end() ? "" : ended->second.idempotency_key,
+      .requester = requester});
 }
 
 }  // namespace attune

@@ -36,6 +36,9 @@ void BeginStopping(const Sweep& sweep, SweepState outcome, const std::string& re
 // that a user requested.
 void YieldTrials(const Sweep& sweep, const Verdict& verdict, Facts& facts);
 
+// Deletes a sweep that has ended. `requester`: see SweepDeleted.
+void DeleteEnded(const State& state, SweepId sweep, const std::string& requester, Facts& facts);
+
 // The trial waits for another attempt, or ends if its sweep is stopping. `avoided`: see
 // TrialRequeued.
 void Requeue(const Sweep& sweep, const Trial& trial, const std::string& reason, Time not_before,

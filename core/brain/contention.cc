@@ -225,22 +225,6 @@ bool CanStart(const State& state, GangRequest request) {
   return !FindNearest(request, hosts).empty();
 }
 
-// How many gangs the sweep could start one after the other if all of them fitted.
-int GangsToStart(const Sweep& sweep, Time now) {
-  SkippedTrials waiting(sweep.pending.begin(), sweep.pending.end());
-  const auto ready = [&](TrialNumber number) { return sweep.Find(number)->not_before <= now; };
-  int64_t gangs = std::ranges::count_if(sweep.pending, ready);
-  if (HasNext(sweep, now, waiting)) {
-    const int max_trials = sweep.spec.stop.max_trials;
-    gangs += NextWaiting(sweep, now, waiting) != nullptr ? 1
-             : max_trials > 0                            ? max_trials - sweep.created
-                                                         : kDemandGangsMax;
-  }
-  if (const int most = sweep.spec.max_concurrent_trials; most > 0)
-    gangs = std::min<int64_t>(gangs, most - std::ssize(sweep.live));
-  return static_cast<int>(std::min<int64_t>(gangs, kDemandGangsMax));
-}
-
 // One round over the sweeps whose turn it may be.
 class Round {
  public:
@@ -402,14 +386,34 @@ void StartGang(const State& state, const Reachable& reachable, Time now, Agenda&
   if (facts.empty()) GrowGang(state, reachable, now, agenda, hosts, facts);
 }
 
+int GangsToStart(const Sweep& sweep, Time now) {
+  SkippedTrials waiting(sweep.pending.begin(), sweep.pending.end());
+  const auto ready = [&](TrialNumber number) { return sweep.Find(number)->not_before <= now; };
+  int64_t gangs = std::ranges::count_if(sweep.pending, ready);
+  if (HasNext(sweep, now, waiting)) {
+    const int max_trials = sweep.spec.stop.max_trials;
+    gangs += NextWaiting(sweep, now, waiting) != nullptr ? 1
+             : max_trials > 0                            ? max_trials - sweep.created
+                                                         : kDemandGangsMax;
+  }
+  if (const int most = sweep.spec.max_concurrent_trials; most > 0)
+    gangs = std::min<int64_t>(gangs, most - std::ssize(sweep.live));
+  return static_cast<int>(std::min<int64_t>(gangs, kDemandGangsMax));
+}
+
+std::string DescribeShortage(const State& state, const Sweep& sweep, const Trial* waiting,
+                             const Reachable& reachable) {
+  Hosts hosts = ReachableHosts(state, reachable);
+  return DescribeShortage(state, sweep, RequestForNext(state, sweep, waiting, reachable), hosts);
+}
+
 std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable) {
   const Time now = state.last_time;
   if (sweep.spec.External() || !MayStart(sweep)) return "";
   // A sweep with running gangs and no waiting trial waits only for itself.
   const Trial* waiting = NextWaiting(sweep, now);
   if (waiting == nullptr && !(sweep.live.empty() && HasNext(sweep, now))) return "";
-  Hosts hosts = ReachableHosts(state, reachable);
-  return DescribeShortage(state, sweep, RequestForNext(state, sweep, waiting, reachable), hosts);
+  return DescribeShortage(state, sweep, waiting, reachable);
 }
 
 std::vector<Demand> Demands(const State& state, const Reachable& reachable) {
@@ -440,9 +444,7 @@ std::string Waiting(const State& state, const Trial& trial, const Reachable& rea
   if (sweep.spec.External()) return "no client has asked for it";
   if (!MayStart(sweep))
     return "max_concurrent_trials: " + std::to_string(sweep.live.size()) + " trials are running";
-  Hosts hosts = ReachableHosts(state, reachable);
-  const std::string shortage =
-      DescribeShortage(state, sweep, RequestForNext(state, sweep, &trial, reachable), hosts);
+  const std::string shortage = DescribeShortage(state, sweep, &trial, reachable);
   return shortage.empty() ? "waits for its turn" : shortage;
 }
 

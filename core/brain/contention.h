@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "core/brain/agenda.h"
 #include "core/brain/consequences.h"
 
@@ -33,5 +35,14 @@ GangRequest RequestFor(const State& state, const Sweep& sweep);
 // The requirements of the sweep's next gang: for a waiting trial, or for a new one (null).
 GangRequest RequestForNext(const State& state, const Sweep& sweep, const Trial* waiting,
                            const Reachable& reachable);
+
+// Why there is no room for the sweep's next gang: for a waiting trial, or for a new one (null).
+// Empty if it fits now.
+std::string DescribeShortage(const State& state, const Sweep& sweep, const Trial* waiting,
+                             const Reachable& reachable);
+
+// How many gangs the sweep could start one after the other if all of them fitted, at most
+// kDemandGangsMax.
+int GangsToStart(const Sweep& sweep, Time now);
 
 }  // namespace attune

@@ -122,7 +122,7 @@ Result<const Sweep*> Decider::FindOpen(SweepId id) const {
 
 Result<const Sweep*> Decider::FindOpenOrEnded(SweepId id, Sweep& opened) const {
   if (const Sweep* sweep = state_.Find(id)) return sweep;
-  if (Status exists = CheckExists(id); !exists.ok()) return exists.error();
+  if (Status stays = CheckStays(id); !stays.ok()) return stays.error();
   if (!state_.ended.contains(id))
     return Conflict("sweep " + ToString(id) + " ended too long ago: only the last " +
                     std::to_string(kReopenableSweeps) +
@@ -136,6 +136,14 @@ Status Decider::CheckExists(SweepId id) const {
   if (id.value >= 1 && id <= state_.last_sweep && !state_.deleted.contains(id)) return {};
   return NotFound("there is no sweep " + ToString(id) +
                   (state_.deleted.contains(id) ? " any more: it was deleted" : ""));
+}
+
+Status Decider::CheckStays(SweepId id) const {
+  if (Status exists = CheckExists(id); !exists.ok()) return exists;
+  if (!state_.deletions.contains(id)) return {};
+  return Conflict("sweep " + ToString(id) +
+                  " is about to be deleted; undo this first, `attune sweep undelete " +
+                  ToString(id) + "`");
 }
 
 Status Decider::CheckExists(const Sweep& sweep, const TrialId& trial) {

@@ -34,8 +34,9 @@ struct Reach {
 using Reachable = std::function<Reach(const std::string& executor)>;
 
 // The next consequence of the state and the time: a sweep reaches a limit or ends, a checkpoint is
-// dropped, a client's lease ends, a quarantine ends, a lost executor is forgotten, a gang starts or
-// grows, slots are reserved. Empty if there is none. Apply the facts, then call it again.
+// dropped, a client's lease ends, a deletion is due, a quarantine ends, a lost executor is
+// forgotten, a gang starts or grows, slots are reserved. Empty if there is none. Apply the facts,
+// then call it again.
 std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now);
 
 // The first time after `now` when something follows even without an event: a backoff, a budget, a

@@ -8,7 +8,6 @@
 #include "core/brain/edit.h"
 #include "core/brain/next_trial.h"
 #include "core/log/request_key.h"
-#include "core/state/shared_state.h"
 #include "core/state/stoppers.h"
 
 // The decisions on commands about sweeps.
@@ -100,6 +99,12 @@ Status Decider::operator()(const KillSweep& command) {
   return {};
 }
 
+Status Decider::operator()(const AnnotateSweep& command) {
+  if (Status stays = CheckStays(command.sweep); !stays.ok()) return stays;
+  if (command.annotation != Annotation{}) Add(SweepAnnotated{command.sweep, command.annotation});
+  return {};
+}
+
 Status Decider::operator()(const DeleteSweep& command) {
   if (Status exists = CheckExists(command.sweep); !exists.ok()) return exists;
   const std::string id = ToString(command.sweep);
@@ -109,9 +114,21 @@ Status Decider::operator()(const DeleteSweep& command) {
   if (ChangedSince(command.seen,
                    [&](const TrialId& trial) { return trial.sweep == command.sweep; }))
     return Conflict("sweep " + id + " has changed in the meantime; try again");
-  const auto ended = state_.ended.find(command.sweep);
-  Add(SweepDeleted{command.sweep, SharedStateWithout(state_, command.sweep),
-                   ended == state_.ended.end() ? "" : ended->second.idempotency_key});
+  if (command.delay.value <= 0) {
+    DeleteEnded(state_, command.sweep, "", facts_);
+  } else if (!state_.deletions.contains(command.sweep)) {
+    Add(SweepDeletionScheduled{command.sweep,
+                               Time{now_.us + static_cast<int64_t>(command.delay.value * 1e6)}});
+  }
+  return {};
+}
+
+Status Decider::operator()(const UndeleteSweep& command) {
+  if (state_.deleted.contains(command.sweep))
+    return NotFound("sweep " + ToString(command.sweep) +
+                    " is already deleted; a deletion can be undone only before it happens");
+  if (Status exists = CheckExists(command.sweep); !exists.ok()) return exists;
+  if (state_.deletions.contains(command.sweep)) Add(SweepUndeleted{command.sweep});
   return {};
 }
 

@@ -41,7 +41,7 @@ Status Decider::operator()(const KillTrial& command) {
   const Trial* trial = (*sweep)->Find(command.trial.number);
   if (trial == nullptr || HasEnded(trial->state))
     return Conflict("trial " + ToString(command.trial) + " has already ended");
-  EndTrial(*trial, TrialState::kKilled, "killed on request", facts_);
+  EndTrial(*trial, TrialState::kKilled, std::string(kKilledByUser), facts_);
   return {};
 }
 
@@ -66,6 +66,16 @@ Status Decider::operator()(const ReopenTrial& command) {
     Add(SweepReopened{sweep.id,
                       "trial " + std::to_string(record.id.number.value) + " " + fact.reason});
   Add(std::move(fact));
+  return {};
+}
+
+Status Decider::operator()(const AnnotateTrial& command) {
+  const SweepId id = command.trial.sweep;
+  if (Status stays = CheckStays(id); !stays.ok()) return stays;
+  if (const Sweep* sweep = state_.Find(id)) {
+    if (Status exists = CheckExists(*sweep, command.trial); !exists.ok()) return exists;
+  }
+  if (command.annotation != Annotation{}) Add(TrialAnnotated{command.trial, command.annotation});
   return {};
 }
 
@@ -97,7 +107,7 @@ Status Decider::operator()(const AskTrial& command) {
 
 Status Decider::operator()(const PinCheckpoint& command) {
   const SweepId sweep = command.checkpoint.trial.sweep;
-  if (Status exists = CheckExists(sweep); !exists.ok()) return exists;
+  if (Status stays = CheckStays(sweep); !stays.ok()) return stays;
   Add(CheckpointPinned{command.checkpoint, command.pinned});
   if (command.pinned || !state_.ended.contains(sweep)) return {};
   return DropUnlessKept(command.checkpoint);

@@ -25,13 +25,16 @@ class Decider {
   Status operator()(const EditSweep& command);
   Status operator()(const StopSweep& command);
   Status operator()(const KillSweep& command);
+  Status operator()(const AnnotateSweep& command);
   Status operator()(const DeleteSweep& command);
+  Status operator()(const UndeleteSweep& command);
   Status operator()(const Propose& command);
 
   // ---- trials and checkpoints (decide_trial.cc) --------------------------------------------
   Status operator()(const EnqueueTrial& command);
   Status operator()(const KillTrial& command);
   Status operator()(const ReopenTrial& command);
+  Status operator()(const AnnotateTrial& command);
   Status operator()(const AskTrial& command);
   Status operator()(const PinCheckpoint& command);
   Status operator()(const DropCheckpoint& command);
@@ -72,6 +75,8 @@ class Decider {
   Result<const Sweep*> FindOpenOrEnded(SweepId id, Sweep& opened) const;
   // Succeeds for ended sweeps, too.
   Status CheckExists(SweepId id) const;
+  // Returns an error if the sweep does not exist, or if its deletion is scheduled.
+  Status CheckStays(SweepId id) const;
   static Status CheckExists(const Sweep& sweep, const TrialId& trial);
   // Returns an error if the sweep starts no more trials.
   static Status CheckCanStart(const Sweep& sweep);

@@ -79,7 +79,10 @@ class Comparison {
   }
   template <class T>
   void NoteIfChanged(const std::string& key, const T& from, const T& to) {
-    if (!(from == to)) changes_.push_back(key + " " + Text(to));
+    if (!(from == to)) Note(key, Text(from), Text(to));
+  }
+  void Note(const std::string& key, const std::string& from, const std::string& to) {
+    changes_.push_back(key + " " + to + " (was " + from + ")");
   }
 
   void CompareRows() {
@@ -88,7 +91,7 @@ class Comparison {
       const auto& to = row.FieldIn(to_);
       if (from == to) return;
       if (!row.key.editable) return Fault(row.key.name);
-      changes_.push_back(row.key.name + " " + Text(to));
+      Note(row.key.name, Text(from), Text(to));
     });
     RequireSame("resources.gpus_per_worker", GpusPerWorker(from_.gang), GpusPerWorker(to_.gang));
   }
@@ -154,8 +157,9 @@ class Comparison {
   void CompareOptions(const std::string& kind, const AlgorithmSpec& from, const AlgorithmSpec& to) {
     for (const auto& [name, value] : to.options) {
       const auto old = from.options.find(name);
-      if (old == from.options.end() || old->second != value)
-        changes_.push_back(kind + "." + name + " " + FormatValue(value));
+      if (old != from.options.end() && old->second == value) continue;
+      Note(kind + "." + name, old == from.options.end() ? "unset" : FormatValue(old->second),
+           FormatValue(value));
     }
   }
 

@@ -240,7 +240,7 @@ class Recorder {
     return donor ? std::to_string(donor->trial.number.value) : "another";
   }
 
-  // Of one that has not reached its last step.
+  // Why a trial that has not reached its last step is complete.
   std::string ReasonToComplete(const std::string& silence) const {
     const bool external = sweep_.spec.External();
     if (trial_.last_step.value > 0)
@@ -342,7 +342,8 @@ class Recorder {
       case VerdictKind::kExploit:
         if (!IsRunByClient()) return;
         facts_.push_back(AttemptEnded{fact.attempt, Outcome::kPaused, {}});
-        Requeue(sweep_, trial_, "goes on as a clone of trial " + Text(verdict.donor), now_, facts_);
+        Requeue(sweep_, trial_, "continues as a clone of trial " + Text(verdict.donor), now_,
+                facts_);
         return;
     }
   }
@@ -370,7 +371,7 @@ class Recorder {
     } else if (policy != nullptr && policy->action == LogAction::kFail) {
       FailTrial(sweep_, trial_, what, "", facts_);
     } else if (policy != nullptr && !trial_.avoided.contains(failure.executor)) {
-      Requeue(sweep_, trial_, what + "; it goes on on another executor than " + failure.executor,
+      Requeue(sweep_, trial_, what + "; it continues on another executor than " + failure.executor,
               now_, facts_, failure.executor);
     } else if (failure.kind == FailureKind::kHost || IsFirstFullDisk(trial_, failure)) {
       const Seconds delay = HostFailureDelay(trial_);

@@ -24,7 +24,7 @@ namespace attune {
 //
 // The result goes into the log, so the earlier sweep is never needed again. The error (kInvalid,
 // for the key warm_start) says that the earlier sweep lacks a metric of the spec or improves it in
-// the other direction, that no parameter is in both, or that there is no result to take.
+// the other direction, that no parameter is in both, or that no result can be taken.
 Result<WarmStart> TakeResults(const SweepSpec& spec, SweepId from, const SweepSpec& earlier,
                               std::vector<TrialResult> results);
 

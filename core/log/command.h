@@ -62,11 +62,25 @@ struct KillSweep {
   SweepId sweep;
 };
 
+// Changes the note or the tags of a sweep, which may have ended.
+struct AnnotateSweep {
+  SweepId sweep;
+  Annotation annotation;
+};
+
 // Deletes a sweep that has ended, with its checkpoints and its events. The command is refused if
-// the sweep changed after `seen`, the newest event that the client knows.
+// the sweep changed after `seen`, the newest event that the client knows. With a delay, the sweep
+// is deleted later, and UndeleteSweep can undo this until then. A second command with a delay does
+// not change the time; one without a delay deletes the sweep now.
 struct DeleteSweep {
   SweepId sweep;
   EventSeq seen{0};
+  Seconds delay{0};
+};
+
+// Undoes the scheduled deletion of a sweep. Changes nothing if none is scheduled.
+struct UndeleteSweep {
+  SweepId sweep;
 };
 
 // The answer of a searcher that thinks, for the ProposalBegun at `position`. A repeated answer, or
@@ -98,6 +112,13 @@ struct ReopenTrial {
   TrialRecord record;
   Step until{0};
   bool from_start = false;
+};
+
+// Changes the note or the tags of a trial. The state does not know trials that ended long ago, so
+// the caller must check that the trial exists.
+struct AnnotateTrial {
+  TrialId trial;
+  Annotation annotation;
 };
 
 // Asks for the next trial of a sweep without a program. The attempt has no ranks. The client sends
@@ -186,9 +207,9 @@ struct LoseExecutor {
 // changes nothing if its epoch is not the attempt's, if the attempt has ended, or if it is a
 // repetition.
 //
-// Of a gang over several executors the one with rank 0 speaks for all; the others say only how
-// their part has ended. An attempt that finished has in `failure.message` why it may have reported
-// nothing.
+// If a gang spans several executors, the executor of rank 0 reports for all ranks. The others only
+// report how their part has ended. An attempt that finished has in `failure.message` why it may
+// have reported nothing.
 struct RecordFact {
   Epoch epoch;
   std::variant<AttemptRenewed, AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported,
@@ -233,9 +254,9 @@ struct AdjustClock {
 
 using Command =
     std::variant<CreateSweep, PauseSweep, ResumeSweep, ExtendSweep, EditSweep, StopSweep, KillSweep,
-                 DeleteSweep, Propose, EnqueueTrial, KillTrial, ReopenTrial, AskTrial,
-                 PinCheckpoint, DropCheckpoint, JoinExecutor, LoseExecutor, DrainExecutor,
-                 ResumeExecutor, LeaveExecutor, ReportHealth, RecordFact, RecordRemoval,
-                 RecordSweepRemoval, IdentifyLog, AdjustClock>;
+                 AnnotateSweep, DeleteSweep, UndeleteSweep, Propose, EnqueueTrial, KillTrial,
+                 ReopenTrial, AnnotateTrial, AskTrial, PinCheckpoint, DropCheckpoint, JoinExecutor,
+                 LoseExecutor, DrainExecutor, ResumeExecutor, LeaveExecutor, ReportHealth,
+                 RecordFact, RecordRemoval, RecordSweepRemoval, IdentifyLog, AdjustClock>;
 
 }  // namespace attune

@@ -24,13 +24,14 @@ inline constexpr std::string_view kService = "attune";
 // handle it in Apply (core/state/applier.h).
 using AnyFact = std::variant<
     SweepCreated, SweepPaused, SweepResumed, SweepEdited, SweepReopened, SweepStopping, SweepEnded,
-    SweepDeleted, SweepRemoved, SearchExhausted, ProposalBegun, SearchWaits, TrialCreated,
-    TrialReopened, AttemptAssigned, AttemptRenewed, AttemptStarted, AttemptFirstStep,
-    RendezvousOpened, TrialReported, MetricsLogged, TrialYielding, TrialDecided, TrialPromoted,
-    CheckpointSaved, CheckpointPinned, CheckpointDropped, CheckpointRemoved, AttemptPartEnded,
-    AttemptEnded, TrialRequeued, TrialEnded, SlotsReserved, ReservationReleased, ExecutorJoined,
-    ExecutorLost, ExecutorDrained, ExecutorResumed, ExecutorHealth, ExecutorQuarantined,
-    ExecutorQuarantineEnded, ExecutorExcluded, ExecutorForgotten, LogIdentified, ClockAdjusted>;
+    SweepAnnotated, SweepDeletionScheduled, SweepUndeleted, SweepDeleted, SweepRemoved,
+    SearchExhausted, ProposalBegun, SearchWaits, TrialCreated, TrialReopened, AttemptAssigned,
+    AttemptRenewed, AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported,
+    MetricsLogged, TrialYielding, TrialDecided, TrialPromoted, CheckpointSaved, CheckpointPinned,
+    CheckpointDropped, CheckpointRemoved, AttemptPartEnded, AttemptEnded, TrialRequeued,
+    TrialAnnotated, TrialEnded, SlotsReserved, ReservationReleased, ExecutorJoined, ExecutorLost,
+    ExecutorDrained, ExecutorResumed, ExecutorHealth, ExecutorQuarantined, ExecutorQuarantineEnded,
+    ExecutorExcluded, ExecutorForgotten, LogIdentified, ClockAdjusted>;
 
 template <class T>
 concept FactKind =

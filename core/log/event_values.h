@@ -135,6 +135,17 @@ struct SharedState {
   bool operator==(const SharedState&) const = default;
 };
 
+// What a user notes on a sweep or a trial. Absent members stay as they are.
+struct Annotation {
+  std::optional<std::string> note = {};               // it may have several lines; empty: none
+  std::optional<std::vector<std::string>> tags = {};  // all of them
+  bool operator==(const Annotation&) const = default;
+};
+
+inline constexpr size_t kNoteBytesMax = 16 * 1024;
+inline constexpr size_t kTagsMax = 32;
+inline constexpr size_t kTagBytesMax = 64;
+
 // The ranks of a gang on one executor.
 struct GangPart {
   std::string executor;

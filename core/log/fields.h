@@ -95,6 +95,11 @@ void Fields(A& archive, Like<A, SharedState>& shared) {
   archive("changes_after", shared.changes_after);
 }
 template <class A>
+void Fields(A& archive, Like<A, Annotation>& annotation) {
+  archive.Sparse("note", annotation.note);
+  archive.Sparse("tags", annotation.tags);
+}
+template <class A>
 void Fields(A& archive, Like<A, GangPart>& part) {
   archive("executor", part.executor);
   archive("workers", part.workers);

@@ -108,6 +108,39 @@ struct SweepEnded {
       &SweepEnded::sweep, Field("state", &SweepEnded::state), Field("reason", &SweepEnded::reason));
 };
 
+// A user changed the note or the tags of a sweep, which may have ended.
+struct SweepAnnotated {
+  SweepId sweep;
+  Annotation annotation;
+
+  static constexpr auto kRow =
+      EventRow({"sweep_annotated", Needs::kCreatedSweep, kNoExecutor, Handled(kStream | kTables),
+                Ignored(kSummary | kCurves | kAudit)},
+               &SweepAnnotated::sweep, Inline(&SweepAnnotated::annotation));
+};
+
+// A user deleted a sweep that had ended, with a delay. SweepDeleted follows, unless SweepUndeleted
+// comes first. Until then nothing changes the sweep.
+struct SweepDeletionScheduled {
+  SweepId sweep;
+  Time at;  // not earlier than this
+
+  static constexpr auto kRow =
+      EventRow({"sweep_deletion_scheduled", Needs::kGoneSweep, kNoExecutor, Handled(kStream),
+                Ignored(kTables | kSummary | kCurves | kAudit)},
+               &SweepDeletionScheduled::sweep, Field("at_us", &SweepDeletionScheduled::at));
+};
+
+// A user undid the scheduled deletion of a sweep.
+struct SweepUndeleted {
+  SweepId sweep;
+
+  static constexpr auto kRow =
+      EventRow({"sweep_undeleted", Needs::kGoneSweep, kNoExecutor, Handled(kStream),
+                Ignored(kTables | kSummary | kCurves | kAudit)},
+               &SweepUndeleted::sweep);
+};
+
 // A user deleted a sweep that had ended. Every executor deletes its files of the sweep. The store
 // erases the earlier events of the sweep if `shared` is set, because `shared` holds everything else
 // that the state needs from them.
@@ -115,12 +148,14 @@ struct SweepDeleted {
   SweepId sweep;
   std::optional<Boxed<SharedState>> shared = {};
   std::string idempotency_key = {};  // of its creation, which a late retry may repeat
+  std::string requester = {};        // who scheduled the deletion; empty: the actor of this event
 
   static constexpr auto kRow =
       EventRow({"sweep_deleted", Needs::kGoneSweep, kGangs | kEveryExecutor,
                 Handled(kStream | kTables), Ignored(kSummary | kCurves | kAudit)},
                &SweepDeleted::sweep, Sparse("shared", &SweepDeleted::shared),
-               Sparse("idempotency_key", &SweepDeleted::idempotency_key));
+               Sparse("idempotency_key", &SweepDeleted::idempotency_key),
+               Sparse("requester", &SweepDeleted::requester));
 };
 
 // The files of a deleted sweep are gone from a data folder.

@@ -185,7 +185,7 @@ struct SweepSpec {
   const Objective& objective() const { return objectives.front(); }
 
   // The metrics that each report must have: those of the objectives, the constraints and the
-  // limits, then the one that measures time.
+  // limits, then the metric that measures time.
   std::vector<std::string> ReportedMetrics() const;
 
   // Without a program, another program asks for trials and reports their results.

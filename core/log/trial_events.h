@@ -20,6 +20,9 @@ namespace attune {
 inline constexpr std::string_view kInitialPoints = "initial_points";
 inline constexpr std::string_view kEnqueued = "enqueued";
 
+// The reason of a TrialEnded if a user killed only this trial.
+inline constexpr std::string_view kKilledByUser = "killed on request";
+
 // A trial exists from now on and waits for an attempt.
 struct TrialCreated {
   TrialId trial;
@@ -138,6 +141,17 @@ struct TrialRequeued {
                &TrialRequeued::trial, Field("reason", &TrialRequeued::reason),
                Field("not_before_us", &TrialRequeued::not_before),
                Sparse("avoided", &TrialRequeued::avoided));
+};
+
+// A user changed the note or the tags of a trial, whose sweep may have ended.
+struct TrialAnnotated {
+  TrialId trial;
+  Annotation annotation;
+
+  static constexpr auto kRow =
+      EventRow({"trial_annotated", Needs::kCreatedSweep, kNoExecutor, Handled(kStream | kTables),
+                Ignored(kSummary | kCurves | kAudit)},
+               &TrialAnnotated::trial, Inline(&TrialAnnotated::annotation));
 };
 
 // The trial ended.

@@ -28,8 +28,8 @@ struct Best {
 using Front = std::vector<Best>;
 
 // The maximum size of a front. When it is exceeded, the report with the nearest neighbours is
-// removed, but never one that is the best in an objective (crowding distance: Deb et al.,
-// "NSGA-II", 2002, §III-B). A report that only the removed one dominated may be added later.
+// removed, but never the best report of an objective (crowding distance: Deb et al., "NSGA-II",
+// 2002, §III-B). A report that only the removed one dominated may be added later.
 inline constexpr size_t kMaxFront = 100;
 
 // How a front changed when a report was added.

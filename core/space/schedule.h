@@ -15,8 +15,8 @@ using ConfigSchedule = std::map<Step, Config>;
 
 // The schedule as text, in order of the steps: "8: lr=0.12, width=32; 16: lr=0.1, width=32".
 //
-// A name or value with characters other than letters, digits and _ . + - / is in double quotes,
-// with a backslash before " and \. Reals have enough digits to be read back exactly.
+// A name or value with any character except letters, digits and _ . + - / is in double quotes, with
+// a backslash before " and \. Reals have enough digits to be read back exactly.
 std::string FormatSchedule(const ConfigSchedule& schedule);
 
 // Parses such a text. Steps must be at least 1 and ascending, and each configuration must be valid

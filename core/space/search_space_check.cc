@@ -185,7 +185,7 @@ class Checker {
       const auto& range = std::get<FloatDomain>(domain);
       return range.min <= high && range.max >= low;
     }
-    // Values are ascending: find the first one that is not below `low`.
+    // Values are ascending: find the first value that is not below `low`.
     int64_t first = 0;
     for (int64_t left = *count; left > 0;) {
       const int64_t half = left / 2;

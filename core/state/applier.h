@@ -9,7 +9,8 @@ namespace attune {
 // Changes the state by one fact. Apply also tells the searcher and the scheduler.
 class Applier {
  public:
-  Applier(State& state, Time now) : state_(state), now_(now) {}
+  Applier(State& state, const Event& event)
+      : state_(state), now_(event.time), actor_(event.actor) {}
 
   // ---- sweeps ------------------------------------------------------------------------------
   void operator()(const SweepCreated& fact);
@@ -19,6 +20,9 @@ class Applier {
   void operator()(const SweepReopened& fact);
   void operator()(const SweepStopping& fact);
   void operator()(const SweepEnded& fact);
+  void operator()(const SweepAnnotated&) {}
+  void operator()(const SweepDeletionScheduled& fact);
+  void operator()(const SweepUndeleted& fact);
   void operator()(const SweepDeleted& fact);
   void operator()(const SweepRemoved& fact);
   void operator()(const ProposalBegun&) {}  // Apply saves the searcher after it has observed this
@@ -41,6 +45,7 @@ class Applier {
   void operator()(const AttemptPartEnded& fact);
   void operator()(const AttemptEnded& fact);
   void operator()(const TrialRequeued& fact);
+  void operator()(const TrialAnnotated&) {}
   void operator()(const TrialEnded& fact);
 
   // ---- checkpoints -------------------------------------------------------------------------
@@ -99,6 +104,7 @@ class Applier {
 
   State& state_;
   Time now_;
+  const std::string& actor_;
 };
 
 }  // namespace attune

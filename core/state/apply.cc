@@ -82,8 +82,15 @@ void Applier::operator()(const SweepEnded& fact) {
   state_.sweeps.erase(fact.sweep);
 }
 
+void Applier::operator()(const SweepDeletionScheduled& fact) {
+  state_.deletions[fact.sweep] = {.at = fact.at, .requester = actor_};
+}
+
+void Applier::operator()(const SweepUndeleted& fact) { state_.deletions.erase(fact.sweep); }
+
 void Applier::operator()(const SweepDeleted& fact) {
   ForgetEnded(state_, fact.sweep);
+  state_.deletions.erase(fact.sweep);
   if (!fact.idempotency_key.empty()) state_.by_key[fact.idempotency_key] = fact.sweep;
   state_.deleted.insert(fact.sweep);
   state_.last_sweep = std::max(state_.last_sweep, fact.sweep);
@@ -327,11 +334,22 @@ void Applier::Release(Sweep& sweep, const Trial& trial, const RankSlot& slot) {
 
 // ---- one event -----------------------------------------------------------------------------
 
+namespace {
+
+// Whether something may follow from the fact, or a searcher or a scheduler learns from it.
+bool MayCauseDecisions(const Fact& fact) {
+  return !std::holds_alternative<MetricsLogged>(fact) &&
+         !std::holds_alternative<SweepAnnotated>(fact) &&
+         !std::holds_alternative<TrialAnnotated>(fact);
+}
+
+}  // namespace
+
 void Apply(State& state, const Event& event) {
   ATTUNE_CHECK(event.seq > state.last_seq);
   state.last_seq = event.seq;
   state.last_time = event.time;
-  std::visit(Applier(state, event.time), event.fact);
+  std::visit(Applier(state, event), event.fact);
   if (InfoOf(event.fact).concerns & kTrialRecord) {
     state.changes.push_back({*TrialOf(event.fact), event.seq});
     if (state.changes.size() > kRecordChanges) {
@@ -340,7 +358,7 @@ void Apply(State& state, const Event& event) {
     }
   }
   const auto id = SweepOf(event.fact);
-  if (!id || std::holds_alternative<MetricsLogged>(event.fact)) return;
+  if (!id || !MayCauseDecisions(event.fact)) return;
   if (!state.changed_parts.all) state.changed_parts.sweeps.insert(*id);
   const auto sweep = state.sweeps.find(*id);
   if (sweep == state.sweeps.end()) return;  // this event ended the sweep

@@ -41,7 +41,7 @@ Status RestoreEndedSweep(State& state, EndedSweepData part);
 
 // ---- for Apply and Decide --------------------------------------------------------------------
 
-// Saves a sweep that ends. If there are too many ended sweeps, the one that ended first is
+// Saves a sweep that ends. If there are too many ended sweeps, the sweep that ended first is
 // forgotten.
 void AddEnded(State& state, const Sweep& sweep);
 

@@ -418,7 +418,7 @@ std::vector<GangPart> FindNearest(const GangRequest& request, const Hosts& whole
       nearest = host;
   }
   if (nearest != nullptr) return {{nearest->name, workers}};
-  // Divide prefers large executors, so that there are few. Among equals, it takes the first ones.
+  // Divide prefers large executors, so that it needs few. Among equals, it takes the first ones.
   std::vector<Share> shares;
   for (const Host* host : HostsToSpan(request, hosts))
     shares.push_back({host, Capacity(request.per_worker, host->total)});

@@ -17,9 +17,9 @@ enum class Keep {
 
 // Which of the trial's checkpoints the policy keeps, as the newest or the best since the trial
 // began from the start. A checkpoint whose report may still arrive is kept in addition, because
-// until then the trial would resume from an earlier one. The best checkpoints are those that the
-// fewest others dominate. Ties go to the better value of the first objective, then to the earlier
-// checkpoint.
+// until then the trial would resume from an earlier one. The fewer other checkpoints dominate a
+// checkpoint, the better it is. Ties go to the better value of the first objective, then to the
+// earlier checkpoint.
 std::vector<bool> KeptByPolicy(const Sweep& sweep, const Trial& trial) {
   const auto& all = trial.checkpoints;
   const CheckpointPolicy& policy = sweep.spec.checkpoint;

@@ -83,6 +83,10 @@ void Fields(A& archive, Like<A, Reservation>& reservation) {
   archive(reservation.sweep, reservation.workers, reservation.since);
 }
 template <class A>
+void Fields(A& archive, Like<A, ScheduledDeletion>& deletion) {
+  archive(deletion.at, deletion.requester);
+}
+template <class A>
 void Fields(A& archive, Like<A, RecordChange>& change) {
   archive(change.trial, change.seq);
 }
@@ -95,12 +99,12 @@ void PlainFields(A& archive, Like<A, State>& state) {
   archive(state.ended, state.reopenable, state.by_key, state.executors, state.folders, state.ending,
           state.reservation, state.removals, state.deleted, state.sweep_removals, state.changes,
           state.changes_after, state.last_seq, state.last_time, state.last_sweep, state.last_epoch,
-          state.last_incarnation, state.parts, state.clock_offset_us);
+          state.last_incarnation, state.parts, state.clock_offset_us, state.deletions);
 }
 
 namespace {
 
-constexpr uint32_t kForm = 3;
+constexpr uint32_t kForm = 4;
 
 // Most changes of the fields change this number, in case somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

@@ -10,7 +10,7 @@
 namespace attune {
 
 // The whole state as bytes, including the searchers and schedulers. It equals the result of
-// replaying the log up to state.last_seq. Of ended sweeps it has only the hashes of their data
+// replaying the log up to state.last_seq. For ended sweeps it has only the hashes of their data
 // (core/state/ended.h). Two states are equal exactly if their bytes are.
 std::string SaveState(const State& state);
 

@@ -203,6 +203,12 @@ struct EndedSweep {
   std::set<CheckpointId> dropped;     // checkpoints dropped since its end
 };
 
+// The deletion of a sweep that is scheduled (SweepDeletionScheduled).
+struct ScheduledDeletion {
+  Time at;
+  std::string requester;  // the name of a token
+};
+
 // How many ended sweeps can be opened again and are found by their idempotency keys: those that
 // ended last.
 inline constexpr size_t kReopenableSweeps = 256;
@@ -318,6 +324,7 @@ struct State {
   std::optional<Reservation> reservation;
   // Checkpoints whose files must be deleted, by the executor that has them, with their paths.
   std::map<std::string, std::map<CheckpointId, std::string>> removals;
+  std::map<SweepId, ScheduledDeletion> deletions;
   std::set<SweepId> deleted;
   // Deleted sweeps whose files must be deleted, by data folder (FolderOf).
   std::map<std::string, std::set<SweepId>> sweep_removals;

@@ -210,7 +210,7 @@ std::optional<Verdict> TrialLimitReached(const Sweep& sweep, const Trial& trial,
                   (std::isnan(known) ? "" : " (best " + FormatShort(known) + ")");
     return Verdict::Stop(reason);
   }
-  if (trial.until.value > 0) return std::nullopt;  // a user wants this trial to go on
+  if (trial.until.value > 0) return std::nullopt;  // a user wants this trial to continue
   for (const Threshold& threshold : stop.thresholds) {
     if (auto verdict = AtThreshold(threshold, report)) return verdict;
   }

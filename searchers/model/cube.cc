@@ -180,9 +180,9 @@ std::pair<double, double> Cube::CellAround(size_t index, double coordinate) cons
   const Dimension& dimension = dimensions_[index];
   if (dimension.kind != Kind::kSteps) return {0, 1};
   const int64_t cell = Cell(dimension, coordinate);
-  const auto start = [&](int64_t index) {
-    if (!dimension.log) return static_cast<double>(index) / static_cast<double>(dimension.count);
-    const double scaled = CellStart(dimension, index) - dimension.low;
+  const auto start = [&](int64_t each) {
+    if (!dimension.log) return static_cast<double>(each) / static_cast<double>(dimension.count);
+    const double scaled = CellStart(dimension, each) - dimension.low;
     return std::clamp(scaled / (dimension.high - dimension.low), 0.0, 1.0);
   };
   return {start(cell), start(cell + 1)};

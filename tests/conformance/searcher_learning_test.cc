@@ -44,7 +44,7 @@ TEST_P(SearcherLearning, AFiniteSpaceIsSearchedWithoutRepeats) {
   spec.program.command = {"train"};
   const auto made = algorithms_.MakeSearcher(spec);
   if (!made.ok()) {
-    EXPECT_THAT(made.error().message, testing::HasSubstr("never ends by itself"));
+    EXPECT_THAT(made.error().message, testing::StartsWith("stop: "));
     return;
   }
   Searcher& searcher = **made;

@@ -85,8 +85,19 @@ void People::ResumeEverything() {
 std::optional<Command> People::DrawAction() {
   if (books_.sweeps.empty()) return std::nullopt;
   const SweepBook& sweep = Pick(books_.sweeps, Integer(0, std::ssize(books_.sweeps) - 1));
+  if (annotate_ && Integer(0, 2) == 0) return DrawAnnotation(sweep);
   if (sweep.trials.empty() || Integer(0, 1) == 0) return DrawActionOn(sweep);
   return DrawActionOn(Pick(sweep.trials, Integer(0, std::ssize(sweep.trials) - 1)));
+}
+
+// Draws a note or tags of the sweep or of one of its trials.
+Command People::DrawAnnotation(const SweepBook& sweep) {
+  Annotation annotation;
+  if (Integer(0, 1) == 0) annotation.note = "note " + std::to_string(Integer(0, 9));
+  if (Integer(0, 1) == 0) annotation.tags = {"tag-" + std::to_string(Integer(0, 9))};
+  if (sweep.trials.empty() || Integer(0, 1) == 0) return AnnotateSweep{sweep.id, annotation};
+  const TrialBook& trial = Pick(sweep.trials, Integer(0, std::ssize(sweep.trials) - 1));
+  return AnnotateTrial{trial.id, annotation};
 }
 
 // Draws an edit of the sweep's newest state.
@@ -123,7 +134,10 @@ SearchSpace People::DrawRanges(const SearchSpace& space) {
 
 std::optional<Command> People::DrawActionOn(const SweepBook& sweep) {
   if (edit_ && Integer(0, 2) == 0) return DrawEdit(sweep);
-  if (HasEnded(sweep.state) && Integer(0, 9) == 0) return DeleteSweep{sweep.id, books_.last_seq};
+  if (sweep.deletion_scheduled && Integer(0, 1) == 0) return UndeleteSweep{sweep.id};
+  if (HasEnded(sweep.state) && Integer(0, 9) == 0)
+    return DeleteSweep{sweep.id, books_.last_seq,
+                       Seconds(10.0 * static_cast<double>(Integer(0, 1)))};
   switch (Integer(0, 9)) {
     case 0:
     case 1:

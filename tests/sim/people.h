@@ -17,13 +17,14 @@ namespace attune::sim {
 class People {
  public:
   People(simulate::Timeline& timeline, RandomStream& random, ServerHost& server, const Books& books,
-         Promises& promises, bool edit)
+         Promises& promises, bool edit, bool annotate)
       : timeline_(timeline),
         random_(random),
         server_(server),
         books_(books),
         promises_(promises),
-        edit_(edit) {}
+        edit_(edit),
+        annotate_(annotate) {}
 
   // Repeats a command, with the same idempotency key, until the server answers. Calls `then` with
   // whether the server accepted it; for several commands in one request, the last one counts.
@@ -51,6 +52,7 @@ class People {
   std::optional<Command> DrawAction();
   std::optional<Command> DrawActionOn(const SweepBook& sweep);
   std::optional<Command> DrawActionOn(const TrialBook& trial);
+  Command DrawAnnotation(const SweepBook& sweep);
   EditSweep DrawEdit(const SweepBook& sweep);
   SearchSpace DrawRanges(const SearchSpace& space);
   int64_t Integer(int64_t low, int64_t high) { return random_.Integer(low, high); }
@@ -61,6 +63,7 @@ class People {
   const Books& books_;
   Promises& promises_;
   const bool edit_;
+  const bool annotate_;
   int keys_ = 0;
   int generation_ = 0;
 };

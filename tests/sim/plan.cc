@@ -77,6 +77,7 @@ class Planner {
     if (label_draws_.Integer(1, 4) == 1) plan_.drains = label_draws_.Uniform(0.2, 3);
     if (policy_draws_.Integer(1, 3) == 1) plan_.faults.health_changes = policy_draws_.Uniform(0, 3);
     MakeDisks();
+    plan_.annotates = OneIn(4);
     return std::move(plan_);
   }
 

@@ -66,6 +66,7 @@ struct Plan {
   FaultRates faults;
   double people = 0;        // actions of users per minute
   bool edits = false;       // users also edit sweeps
+  bool annotates = false;   // users also write notes and tags
   double drains = 0;        // how often users drain or resume an executor, per minute
   int64_t quiet_at_us = 0;  // faults end and users stop acting
   int64_t step_us = 0;      // approximate duration of a training step

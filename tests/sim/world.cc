@@ -34,7 +34,7 @@ World::World(const Plan& plan, Disk& disk, Variant variant)
       network_(timeline_, random_, server_),
       server_({timeline_, random_, network_, reality_, faults_, *this, disk.store(), variant,
                plan.identifies, plan.seed}),
-      people_(timeline_, random_, server_, books_, promises_, plan_.edits),
+      people_(timeline_, random_, server_, books_, promises_, plan_.edits, plan_.annotates),
       environment_{.timeline = timeline_,
                    .random = random_,
                    .network = network_,

@@ -69,6 +69,11 @@ class Recorder {
     BookOf(fact.sweep).thinks.reset();
   }
   void operator()(const SweepEnded& fact) { StopClock(BookOf(fact.sweep), fact.state); }
+  void operator()(const SweepAnnotated&) {}
+  void operator()(const SweepDeletionScheduled& fact) {
+    BookOf(fact.sweep).deletion_scheduled = true;
+  }
+  void operator()(const SweepUndeleted& fact) { BookOf(fact.sweep).deletion_scheduled = false; }
   void operator()(const SweepDeleted& fact) { BookOf(fact.sweep).deleted = true; }
   void operator()(const SweepRemoved&) {}
   void operator()(const SearchExhausted& fact) {
@@ -235,6 +240,7 @@ class Recorder {
     if (!checkpoint.unreported) ClearDonor(trial);
     trial.checkpoints.push_back(std::move(checkpoint));
   }
+  void operator()(const TrialAnnotated&) {}
   void operator()(const CheckpointPinned& fact) {
     if (CheckpointBook* book = CheckpointOf(fact.checkpoint)) book->pinned = fact.pinned;
   }

@@ -78,6 +78,7 @@ struct SweepBook {
   std::optional<SweepState> stopping;
   bool exhausted = false;
   std::optional<ProposalNumber> thinks;  // the proposal that its searcher computes
+  bool deletion_scheduled = false;
   bool deleted = false;
   int reopened = 0;
   int edited = 0;

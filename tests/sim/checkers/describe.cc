@@ -30,6 +30,16 @@ std::string Text(const Verdict& verdict) {
   return text + InParentheses(verdict.reason.rule + ": " + verdict.reason.text);
 }
 
+std::string Text(const Annotation& annotation) {
+  std::string text;
+  if (annotation.note) text += " note \"" + *annotation.note + '"';
+  if (annotation.tags) {
+    text += " tags";
+    for (const std::string& tag : *annotation.tags) text += " " + tag;
+  }
+  return text;
+}
+
 struct Describer {
   std::string operator()(const SweepCreated& f) const {
     return ToString(f.sweep) + " created: " + f.spec->name + ", " + f.spec->searcher.name + ", " +
@@ -55,6 +65,13 @@ struct Describer {
   std::string operator()(const SweepEnded& f) const {
     return ToString(f.sweep) + " ended: " + std::string(Name(f.state)) + InParentheses(f.reason);
   }
+  std::string operator()(const SweepAnnotated& f) const {
+    return ToString(f.sweep) + " annotated:" + Text(f.annotation);
+  }
+  std::string operator()(const SweepDeletionScheduled& f) const {
+    return ToString(f.sweep) + " will be deleted";
+  }
+  std::string operator()(const SweepUndeleted& f) const { return ToString(f.sweep) + " stays"; }
   std::string operator()(const SweepDeleted& f) const { return ToString(f.sweep) + " deleted"; }
   std::string operator()(const SweepRemoved& f) const {
     return ToString(f.sweep) + " removed by " + f.executor;
@@ -118,6 +135,9 @@ struct Describer {
     return ToString(f.trial) + " promoted" + (f.config ? " with" + Text(*f.config) : "") +
            (f.cloned ? ", from " + (*f.cloned)->ref.path : "") +
            InParentheses(f.reason.rule + ": " + f.reason.text);
+  }
+  std::string operator()(const TrialAnnotated& f) const {
+    return ToString(f.trial) + " annotated:" + Text(f.annotation);
   }
   std::string operator()(const CheckpointSaved& f) const {
     return ToString(f.attempt) + " saved " + f.checkpoint.path;

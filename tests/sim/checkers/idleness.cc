@@ -33,7 +33,10 @@ class Idleness final : public Checker {
 
   void OnEvent(const Event& event) override {
     const auto id = SweepOf(event.fact);
-    if (!id || std::holds_alternative<MetricsLogged>(event.fact)) return;  // changes no decision
+    if (!id || std::holds_alternative<MetricsLogged>(event.fact) ||
+        std::holds_alternative<SweepAnnotated>(event.fact) ||
+        std::holds_alternative<TrialAnnotated>(event.fact))
+      return;  // changes no decision
     if (const auto* created = std::get_if<SweepCreated>(&event.fact)) AddSweep(*created);
     const auto found = models_.find(*id);
     if (found == models_.end()) return;

@@ -54,6 +54,8 @@ class Lifecycle final : public Checker {
     const SweepBook* sweep = books_.Find(fact.sweep);
     if (sweep == nullptr || !HasEnded(sweep->state))
       Report("sweep " + ToString(fact.sweep) + " is reopened but has not ended");
+    if (sweep != nullptr && sweep->deletion_scheduled)
+      Report("sweep " + ToString(fact.sweep) + " is reopened but will be deleted");
   }
   void Check(const SweepStopping& fact) { FindOpenSweep(fact.sweep, "is stopped"); }
   void Check(const SweepEnded& fact) {
@@ -67,6 +69,25 @@ class Lifecycle final : public Checker {
       if (!HasEnded(trial.state) || trial.live)
         Report("sweep " + ToString(fact.sweep) + " ends before trial " + ToString(trial.id));
     }
+  }
+  void Check(const SweepAnnotated& fact) {
+    const SweepBook* sweep = books_.Find(fact.sweep);
+    if (sweep == nullptr || sweep->deletion_scheduled)
+      Report("sweep " + ToString(fact.sweep) + " is annotated but will be deleted or is unknown");
+  }
+  void Check(const SweepDeletionScheduled& fact) {
+    const SweepBook* sweep = books_.Find(fact.sweep);
+    if (sweep == nullptr || !HasEnded(sweep->state))
+      Report("sweep " + ToString(fact.sweep) + " will be deleted but has not ended");
+    else if (sweep->deletion_scheduled)
+      Report("the deletion of sweep " + ToString(fact.sweep) + " is scheduled twice");
+    if (fact.at <= now_)
+      Report("the deletion of sweep " + ToString(fact.sweep) + " is scheduled for the past");
+  }
+  void Check(const SweepUndeleted& fact) {
+    const SweepBook* sweep = books_.Find(fact.sweep);
+    if (sweep == nullptr || !sweep->deletion_scheduled)
+      Report("sweep " + ToString(fact.sweep) + " stays but no deletion was scheduled");
   }
   void Check(const SweepDeleted& fact) {
     const SweepBook* sweep = books_.Find(fact.sweep);
@@ -132,6 +153,11 @@ class Lifecycle final : public Checker {
       Report(ToString(fact.attempt) + " starts although its sweep is stopping");
     if (trial->not_before > now_)
       Report(ToString(fact.attempt) + " starts before its backoff has ended");
+  }
+  void Check(const TrialAnnotated& fact) {
+    const SweepBook* sweep = books_.Find(fact.trial.sweep);
+    if (books_.Find(fact.trial) == nullptr || sweep->deletion_scheduled)
+      Report("trial " + ToString(fact.trial) + " is annotated but will be deleted or is unknown");
   }
   void Check(const TrialReported& fact) {
     const TrialBook* trial = FindOpenTrial(fact.attempt.trial, "reports");

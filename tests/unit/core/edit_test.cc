@@ -49,8 +49,9 @@ TEST_F(Edits, DescribeChangesByKeysOfTheSweepFile) {
   std::get<CategoricalDomain>(parameters[2].domain).values.pop_back();
   to.space = SearchSpace(parameters);
   EXPECT_THAT(*Changes(SpecWithRanges(), to),
-              ElementsAre("priority 3", "stop.max_trials 200", "target of score 0.5",
-                          "parameters.lr.max 2.5", "parameters.kind.values [1]"));
+              ElementsAre("priority 3 (was 0)", "stop.max_trials 200 (was 4)",
+                          "target of score 0.5 (was none)", "parameters.lr.max 2.5 (was 1.0)",
+                          "parameters.kind.values [1] (was [1, true])"));
   EXPECT_THAT(*Changes(to, to), IsEmpty());
 }
 
@@ -116,7 +117,7 @@ TEST_F(Edits, TheCurrentSpecIsTheEditedOne) {
   const auto events = Do(MakeEdit(spec));
   ASSERT_NE(Find<SweepEdited>(events), nullptr);
   EXPECT_THAT(Find<SweepEdited>(events)->changes,
-              ElementsAre("max_concurrent_trials 1", "priority 4"));
+              ElementsAre("max_concurrent_trials 1 (was 0)", "priority 4 (was 0)"));
   EXPECT_EQ(sweep().spec, spec);
   EXPECT_THAT(*brain.Execute(MakeEdit(spec), Tick()), IsEmpty())
       << "the sweep has this spec already";

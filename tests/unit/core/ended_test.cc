@@ -83,6 +83,17 @@ TEST_F(EndedSweeps, APinAfterTheEndNeedsNoData) {
   EXPECT_EQ(AllEndedSweepData(brain.state()).size(), 1u);
 }
 
+TEST_F(EndedSweeps, NotesAndTagsAfterTheEndNeedNoData) {
+  const AnnotateSweep annotate{SweepId(1), {.note = "a note"}};
+  brain.ReleaseEndedSweeps();
+  EXPECT_FALSE(MissingData(brain.state(), annotate));
+  EXPECT_EQ(Find<SweepAnnotated>(Do(annotate))->annotation, annotate.annotation);
+  const Annotation tags{.tags = {{"best"}}};
+  EXPECT_EQ(Find<TrialAnnotated>(Do(AnnotateTrial{Id(0), tags}))->annotation, tags);
+  EXPECT_THAT(Do(AnnotateSweep{SweepId(1), {}}), IsEmpty()) << "it changes nothing";
+  EXPECT_EQ(RefusalOf(AnnotateSweep{SweepId(9), tags}).code, ErrorCode::kNotFound);
+}
+
 TEST_F(EndedSweeps, ADropAfterTheEndChecksThePinsThatRemain) {
   spec_.checkpoint.keep_last = 3;
   Do(CreateSweep{spec_, "text", "another"});
@@ -169,6 +180,82 @@ TEST_F(DeletedSweeps, OnlyAnEndedSweepWithoutLaterChangesCanBeDeleted) {
   Do(PinCheckpoint{{{SweepId(1), TrialNumber(0)}, 1, Step(2)}, true});
   EXPECT_EQ(RefusalOf(stale).code, ErrorCode::kConflict);
   EXPECT_EQ(RefusalOf(DeleteSweep{SweepId(9), {}}).code, ErrorCode::kNotFound);
+}
+
+class DelayedDeletions : public DeletedSweeps {
+ protected:
+  DeleteSweep DeleteFirstLater() const { return {SweepId(1), brain.state().last_seq, Seconds(10)}; }
+  bool IsDeleted() const { return brain.state().deleted.contains(SweepId(1)); }
+};
+
+TEST_F(DelayedDeletions, HappenWhenTheTimeHasCome) {
+  const auto scheduled = Do(DeleteFirstLater());
+  const Time at{now - 1 + 10'000'000};
+  ASSERT_EQ(scheduled.size(), 1u);
+  EXPECT_EQ(Find<SweepDeletionScheduled>(scheduled)->at, at);
+  EXPECT_EQ(brain.Due(Time{now}), at);
+  Wait(9.5);
+  EXPECT_FALSE(IsDeleted());
+  EXPECT_TRUE(brain.state().ended.contains(SweepId(1)));
+  Wait(0.5);
+  EXPECT_TRUE(IsDeleted());
+  EXPECT_THAT(brain.state().deletions, IsEmpty());
+}
+
+TEST_F(DelayedDeletions, HappenAfterARestartThatTakesLonger) {
+  Do(DeleteFirstLater());
+  Brain loaded(algorithms, [](const std::string&) { return true; });
+  ASSERT_TRUE(loaded.Load(SaveState(brain.state())).ok());
+  EXPECT_TRUE(loaded.state().deletions.contains(SweepId(1)));
+  const auto events = loaded.Advance(Time{now + 60'000'000});
+  EXPECT_NE(Find<SweepDeleted>(events), nullptr);
+}
+
+TEST_F(DelayedDeletions, KeepTheNameOfTheRequester) {
+  ASSERT_TRUE(brain.Execute(DeleteFirstLater(), Tick(), "ada").ok());
+  const auto events = brain.Advance(Time{now + 10'000'000});
+  ASSERT_NE(Find<SweepDeleted>(events), nullptr);
+  EXPECT_EQ(Find<SweepDeleted>(events)->requester, "ada");
+}
+
+TEST_F(DelayedDeletions, AreScheduledOnceAndCanBeDoneNow) {
+  Do(DeleteFirstLater());
+  Wait(5);
+  EXPECT_THAT(Do(DeleteFirstLater()), IsEmpty()) << "the time stays";
+  EXPECT_NE(Find<SweepDeleted>(Do(DeleteFirst())), nullptr);
+  EXPECT_TRUE(IsDeleted());
+}
+
+TEST_F(DelayedDeletions, CanBeUndoneUntilTheyHappen) {
+  EXPECT_THAT(Do(UndeleteSweep{SweepId(1)}), IsEmpty()) << "nothing is scheduled";
+  Do(DeleteFirstLater());
+  EXPECT_EQ(Do(UndeleteSweep{SweepId(1)}).size(), 1u);
+  EXPECT_THAT(Do(UndeleteSweep{SweepId(1)}), IsEmpty());
+  Wait(20);
+  EXPECT_FALSE(IsDeleted());
+  Do(DeleteFirst());
+  EXPECT_EQ(RefusalOf(UndeleteSweep{SweepId(1)}).code, ErrorCode::kNotFound);
+  EXPECT_THAT(RefusalOf(UndeleteSweep{SweepId(1)}).message,
+              testing::Mentions("s1", "already deleted"));
+  EXPECT_EQ(RefusalOf(UndeleteSweep{SweepId(9)}).code, ErrorCode::kNotFound);
+}
+
+TEST_F(DelayedDeletions, LetNothingChangeTheSweep) {
+  Do(DeleteFirstLater());
+  for (const Command& command :
+       {Command(extend_), Command(AnnotateSweep{SweepId(1), {.note = "late"}}),
+        Command(AnnotateTrial{{SweepId(1), TrialNumber(0)}, {.note = "late"}}),
+        Command(PinCheckpoint{{{SweepId(1), TrialNumber(0)}, 1, Step(2)}, true})}) {
+    EXPECT_EQ(RefusalOf(command).code, ErrorCode::kConflict);
+    EXPECT_THAT(RefusalOf(command).message, testing::Mentions("attune sweep undelete s1"));
+  }
+  Do(UndeleteSweep{SweepId(1)});
+  EXPECT_NE(Find<SweepReopened>(Do(extend_)), nullptr);
+}
+
+TEST_F(DelayedDeletions, ARunningSweepIsRefused) {
+  EXPECT_EQ(RefusalOf(DeleteSweep{SweepId(2), brain.state().last_seq, Seconds(10)}).code,
+            ErrorCode::kConflict);
 }
 
 TEST_F(DeletedSweeps, CheckpointsAreRemovedWithTheOtherFiles) {

@@ -37,7 +37,8 @@ std::vector<TrialResult> DrawResults(const SearchSpace& space, uint32_t count,
       RandomStream stream(1, ProposalNumber(i), "test/" + parameter.name);
       config.Set(parameter.name, Draw(parameter.domain, stream));
     }
-    results.push_back({config, {{"loss", loss(config)}}});
+    results.push_back(
+        {.config = config, .metrics = {{"loss", loss(config)}}, .trial = TrialNumber(i)});
   }
   return results;
 }
@@ -47,8 +48,10 @@ std::map<std::string, double> SharesOf(const Importances& importances) {
   std::map<std::string, double> shares;
   double sum = 0;
   double before = 1;
-  for (const auto& [parameter, share] : importances.parameters) {
+  for (const auto& [parameter, share, low, high] : importances.parameters) {
     EXPECT_LE(share, before) << "parameters are sorted by importance";
+    EXPECT_LE(low, share) << parameter;
+    EXPECT_GE(high, share) << parameter;
     before = share;
     sum += shares[parameter] = share;
   }
@@ -215,6 +218,95 @@ TEST(Importance, FewTrialsHaveNoneAndTheReasonIsGiven) {
   EXPECT_EQ(
       ImportancesOf(ThreeRanges(), Minimise("loss"), DrawResults(ThreeRanges(), 20, value)).reason,
       "");
+}
+
+double SumOf(const Config& c, double noise) {
+  return std::abs(Real(c, "x")) + 0.5 * std::abs(Real(c, "y")) +
+         noise * std::fmod(Real(c, "z") * 1e6, 1.0);
+}
+
+// The parameters whose intervals lie completely above that of another one.
+std::vector<std::string> ClearOrder(const Importances& importances) {
+  std::vector<std::string> order;
+  for (const Importance& a : importances.parameters) {
+    for (const Importance& b : importances.parameters) {
+      if (a.low > b.high) order.push_back(a.parameter + " > " + b.parameter);
+    }
+  }
+  return order;
+}
+
+TEST(Importance, MoreTrialsDoNotFlipParametersWithDisjointIntervals) {
+  const auto loss = [](const Config& c) { return SumOf(c, 0.2); };
+  for (uint32_t count = 60; count <= 300; count += 20) {
+    const auto before =
+        ImportancesOf(ThreeRanges(), Minimise("loss"), DrawResults(ThreeRanges(), count, loss));
+    const auto after =
+        ImportancesOf(ThreeRanges(), Minimise("loss"), DrawResults(ThreeRanges(), count + 5, loss));
+    for (const std::string& order : ClearOrder(before)) {
+      const std::string reversed = order.substr(4) + " > " + order.substr(0, 1);
+      EXPECT_THAT(ClearOrder(after), ::testing::Not(::testing::Contains(reversed))) << count;
+    }
+  }
+}
+
+TEST(Importance, HasNarrowerIntervalsWithMoreTrials) {
+  const auto width = [](uint32_t count) {
+    const auto importances = ImportancesOf(
+        ThreeRanges(), Minimise("loss"),
+        DrawResults(ThreeRanges(), count, [](const Config& c) { return SumOf(c, 0); }));
+    return importances.parameters[0].high - importances.parameters[0].low;
+  };
+  EXPECT_LT(width(4000), width(60) / 2);
+}
+
+TEST(Importance, IsTheSameEachTime) {
+  const auto once = [] {
+    return ImportancesOf(
+        ThreeRanges(), Minimise("loss"),
+        DrawResults(ThreeRanges(), 100, [](const Config& c) { return SumOf(c, 0.5); }));
+  };
+  EXPECT_EQ(once().parameters[0].low, once().parameters[0].low);
+  EXPECT_EQ(once().parameters[0].high, once().parameters[0].high);
+}
+
+std::vector<TrialProgress> Progress(int count, int64_t step, bool over) {
+  return std::vector<TrialProgress>(static_cast<size_t>(count), {Step(step), over});
+}
+
+std::vector<TrialProgress> operator+(std::vector<TrialProgress> a,
+                                     const std::vector<TrialProgress>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+TEST(CommonStep, IsTheLargestRungThatHalfOfTheEndedTrialsHaveReached) {
+  const std::vector<Step> rungs = {Step(1), Step(3), Step(9)};
+  EXPECT_EQ(CommonStep(Progress(60, 1, true) + Progress(40, 9, true), rungs, Step(9)), Step(1));
+  EXPECT_EQ(CommonStep(Progress(50, 1, true) + Progress(50, 9, true), rungs, Step(9)), Step(9));
+  EXPECT_EQ(CommonStep(Progress(50, 1, true) + Progress(50, 8, true), rungs, Step(9)), Step(3));
+}
+
+TEST(CommonStep, DoesNotFallIfNewTrialsStart) {
+  const auto ended = Progress(30, 100, true);
+  EXPECT_EQ(CommonStep(ended, {}, Step(100)), Step(100));
+  EXPECT_EQ(CommonStep(ended + Progress(500, 2, false), {}, Step(100)), Step(100));
+}
+
+TEST(CommonStep, CountsRunningTrialsThatHaveReachedIt) {
+  EXPECT_EQ(CommonStep(Progress(30, 17, false), {}, Step(100)), Step(16));
+  EXPECT_EQ(CommonStep(Progress(30, 23, false), {}, Step(100)), Step(16)) << "it changes rarely";
+  EXPECT_EQ(CommonStep(Progress(30, 24, false), {}, Step(100)), Step(24));
+}
+
+TEST(CommonStep, NeedsTwentyTrialsIfSoManyHaveReported) {
+  EXPECT_EQ(CommonStep(Progress(19, 50, true) + Progress(1, 2, false), {}, Step(0)), Step(2));
+  EXPECT_EQ(CommonStep(Progress(3, 5, true), {}, Step(0)), Step(4));
+  EXPECT_EQ(CommonStep(Progress(30, 0, true), {}, Step(9)), Step(0)) << "no trial has reported";
+}
+
+TEST(CommonStep, IsBelowTheFirstRungUntilTrialsReachIt) {
+  EXPECT_EQ(CommonStep(Progress(30, 7, false), {Step(10)}, Step(90)), Step(6));
 }
 
 TEST(Importance, EqualResultsHaveNone) {

@@ -40,7 +40,7 @@ class OnLog : public BrainTest {
     end.failure = {.kind = FailureKind::kExit,
                    .rank = 1,
                    .exit_code = 1,
-                   .message = "rank 1 left with exit code 1",
+                   .message = "rank 1: exit code 1",
                    .pattern = pattern,
                    .line = pattern.empty() ? "" : "uncorrectable ECC error"};
     return Tell(number, end);
@@ -54,10 +54,9 @@ TEST_F(OnLog, ATrialMovesToAnotherHostWithoutACharge) {
   FailWithLogLine(0);
   EXPECT_EQ(HostOf(0), "den");
   EXPECT_EQ(trial(0).failures, 0);
-  EXPECT_THAT(
-      Last<TrialRequeued>([](const auto&) { return true; }).reason,
-      testing::Mentions("attempt 1: rank 1 left with exit code 1", "uncorrectable ECC error",
-                        "failure.on_log", "CUDA error|ECC", "box"));
+  EXPECT_THAT(Last<TrialRequeued>([](const auto&) { return true; }).reason,
+              testing::Mentions("attempt 1: rank 1: exit code 1", "uncorrectable ECC error",
+                                "failure.on_log", "CUDA error|ECC", "box"));
   Finish(0);
   EXPECT_EQ(HostOf(1), "box") << "other trials of the sweep still use box";
 }

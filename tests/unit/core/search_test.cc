@@ -241,6 +241,9 @@ TEST_F(ThinkingTest, AWaitingSearcherIsAskedAgainAfterTheNextEvent) {
   EXPECT_EQ(sweep().created, 2);
   EXPECT_NE(Find<SearchWaits>(Think()), nullptr);
   EXPECT_THAT(brain.Thoughts(), ::testing::IsEmpty());
+  Do(AnnotateSweep{id(), {.note = "a note"}});
+  Do(AnnotateTrial{Id(0), {.tags = {{"best"}}}});
+  EXPECT_THAT(brain.Thoughts(), ::testing::IsEmpty()) << "notes and tags cause no decision";
   Finish(0);
   EXPECT_NE(Find<SearchWaits>(Think()), nullptr);
   Finish(1);

@@ -1,5 +1,6 @@
 #include "core/state/stoppers.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "tests/support/mentions.h"
@@ -62,6 +63,26 @@ TEST_F(Stoppers, TheTimeOfASweepStopsWhileItIsPaused) {
   EXPECT_NEAR(static_cast<double>(brain.Due(Time{now})->us - now), 40e6, 10);
   const auto events = Wait(40);
   EXPECT_THAT(Find<SweepStopping>(events)->reason, testing::Mentions("stop.max_time", "60 s"));
+}
+
+TEST_F(Stoppers, ALimitIsCheckedBeforeCheckpointsAreDropped) {
+  SweepSpec spec = Spec({.max_time = Seconds(60)});
+  spec.checkpoint.keep_last = 1;
+  Create(spec);
+  SaveAndReport(0, 1);
+  Save(0, 2);
+  now += 61'000'000;
+  const Attempt& live = *trial(0).live;
+  const attune::Report report{Step(2), {{"score", 0.9}}};
+  ASSERT_TRUE(brain.Execute(RecordFact{live.epoch, TrialReported{live.id, report}}, Tick()).ok());
+  const auto events = brain.Advance(Tick());
+  const auto place = [&](auto is) { return std::ranges::find_if(events, is) - events.begin(); };
+  const auto stopping =
+      place([](const Event& event) { return std::holds_alternative<SweepStopping>(event.fact); });
+  const auto dropped = place(
+      [](const Event& event) { return std::holds_alternative<CheckpointDropped>(event.fact); });
+  EXPECT_LT(dropped, std::ssize(events));
+  EXPECT_LT(stopping, dropped);
 }
 
 TEST_F(Stoppers, GpuHoursAreCountedWhileGangsHoldGpus) {

@@ -318,5 +318,10 @@ TEST_F(TrialRequests, ALostExecutorCausesNoBackoff) {
   EXPECT_NE(Find<AttemptAssigned>(Fail(0, FailureKind::kLease)), nullptr);
 }
 
+TEST_F(BrainTest, ATrialThatDoesNotExistCannotBeAnnotated) {
+  Create(testing::ToySpec());
+  EXPECT_EQ(RefusalOf(AnnotateTrial{Id(99), {.note = "a note"}}).code, ErrorCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace attune

@@ -145,8 +145,9 @@ TEST_F(TrialStoppers, AnEditReplacesThemAndResetsTheirCounts) {
   EXPECT_THAT(
       Find<SweepEdited>(events)->changes,
       ::testing::ElementsAre(
-          "stop.plateau {metric score, mode max, patience 2, min_delta 0.0, grace_period 1}",
-          "stop.threshold [{score, at_most 0.1, grace_period 1}]"));
+          "stop.plateau {metric score, mode max, patience 2, min_delta 0.0, grace_period 1} "
+          "(was {metric score, mode max, patience 3, min_delta 0.0, grace_period 1})",
+          "stop.threshold [{score, at_most 0.1, grace_period 1}] (was none)"));
   EXPECT_EQ(Judge(4, 0.4).kind, VerdictKind::kContinue);
   EXPECT_EQ(Judge(5, 0.4).kind, VerdictKind::kContinue);
   EXPECT_EQ(Judge(6, 0.4).kind, VerdictKind::kStop);
