@@ -12,6 +12,7 @@
 #include "cli/doctor/facts.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "core/analysis/cost.h"
 #include "core/log/labels.h"
 #include "tls/join.h"
 
@@ -61,6 +62,7 @@ struct ServeOptions {
   // Folder for copies of each sweep's best checkpoints, which outlive executors. Empty: no copies.
   std::filesystem::path storage_path;
   bool shared_data = false;  // other users may read the data folder, as the umask allows
+  std::optional<GpuHourPrice> gpu_hour_price;  // nullopt: costs have no money
 };
 
 struct ExecutorOptions {

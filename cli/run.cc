@@ -125,11 +125,13 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   AddTrainCommand(app, chosen);
   AddServeCommand(app, chosen);
   AddExecutorCommands(app, chosen);
+  AddQueueCommand(app, chosen);
   AddSweepCommands(app, chosen);
   AddTrialCommands(app, chosen);
   AddCheckpointCommands(app, chosen);
   AddAskCommands(app, chosen);
   AddDbCommands(app, chosen);
+  AddReportCommand(app, chosen);
   AddReplayCommand(app, chosen);
   AddSimulateCommand(app, chosen);
   AddSlurmCommands(app, chosen);

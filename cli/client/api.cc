@@ -17,7 +17,8 @@ namespace {
 
 constexpr size_t kDocumentBytesMax = 1 << 20;  // the server's limit for a body
 constexpr int64_t kLogSliceBytes = 1 << 20;
-constexpr size_t kKeyBytes = 16;  // of an idempotency key
+constexpr int64_t kPageSize = 1'000;  // the server's limit
+constexpr size_t kKeyBytes = 16;      // of an idempotency key
 
 const std::string kSweeps = "/api/v1/sweeps";
 const std::string kExecutors = "/api/v1/executors";
@@ -64,12 +65,15 @@ void AppendPage(Json& document, Json page) {
   }
 }
 
+// Reads pages until there are no more, or until there are `limit` items.
 template <class List, class Item>
-Answer<List> GetAllPages(HttpClient& client, const std::string& path,
-                         std::vector<Item> List::*items) {
+Answer<List> GetAllPages(HttpClient& client, Request request, std::vector<Item> List::*items,
+                         std::optional<int64_t> limit = std::nullopt) {
   Parsed<List> all;
   do {
-    Request request{.path = path, .query = {{"page_size", "1000"}}};
+    const int64_t left = limit ? *limit - std::ssize(all.*items) : kPageSize;
+    if (left <= 0) break;
+    request.query["page_size"] = std::to_string(std::min(left, kPageSize));
     if (!all.next_page_token.empty()) request.query["page_token"] = all.next_page_token;
     Answer<List> page = GetAnswer<List>(client, request);
     if (!page.ok()) return page.error();
@@ -193,7 +197,7 @@ Answer<rest::ResolvedSweep> Api::ResolvedSweep(const std::string& id) {
 }
 
 Answer<rest::SweepList> Api::Sweeps() {
-  return GetAllPages(client_, kSweeps, &rest::SweepList::sweeps);
+  return GetAllPages(client_, {.path = kSweeps}, &rest::SweepList::sweeps);
 }
 
 Result<std::string> Api::NewestSweep() {
@@ -207,14 +211,17 @@ Result<std::string> Api::NewestSweep() {
   return page->sweeps.front().id;
 }
 
-Answer<rest::TrialList> Api::Trials(const std::string& sweep) {
+Answer<rest::TrialList> Api::Trials(const std::string& sweep, const TrialQuery& query) {
   if (!IsId(sweep)) return BadId(sweep);
-  return GetAllPages(client_, kSweeps + '/' + sweep + "/trials", &rest::TrialList::trials);
+  Request request{.path = kSweeps + '/' + sweep + "/trials"};
+  if (!query.order_by.empty()) request.query["order_by"] = query.order_by;
+  if (!query.filter.empty()) request.query["filter"] = query.filter;
+  return GetAllPages(client_, std::move(request), &rest::TrialList::trials, query.limit);
 }
 
 Answer<rest::CheckpointList> Api::Checkpoints(const std::string& sweep) {
   if (!IsId(sweep)) return BadId(sweep);
-  return GetAllPages(client_, kSweeps + '/' + sweep + "/checkpoints",
+  return GetAllPages(client_, {.path = kSweeps + '/' + sweep + "/checkpoints"},
                      &rest::CheckpointList::checkpoints);
 }
 
@@ -223,11 +230,34 @@ Answer<rest::TrialDetail> Api::Trial(const TrialName& trial) {
 }
 
 Answer<rest::Importance> Api::Importance(const std::string& sweep,
-                                         const std::optional<std::string>& metric) {
+                                         const std::optional<std::string>& metric,
+                                         const std::optional<std::string>& mode) {
   if (!IsId(sweep)) return BadId(sweep);
   Request request{.path = kSweeps + '/' + sweep + "/importance"};
   if (metric.has_value()) request.query["metric"] = *metric;
+  if (mode.has_value()) request.query["mode"] = *mode;
   return GetAnswer<rest::Importance>(client_, request);
+}
+
+Answer<rest::SweepCost> Api::Cost(const std::string& sweep) {
+  if (!IsId(sweep)) return BadId(sweep);
+  return GetAnswer<rest::SweepCost>(client_, {.path = kSweeps + '/' + sweep + "/cost"});
+}
+
+Answer<rest::Activity> Api::Activity(const std::string& sweep, int limit) {
+  if (!IsId(sweep)) return BadId(sweep);
+  Request request{.path = kSweeps + '/' + sweep + "/activity"};
+  request.query["page_size"] = std::to_string(limit);
+  return GetAnswer<rest::Activity>(client_, request);
+}
+
+Result<std::string> Api::Report(const std::string& sweep) {
+  if (!IsId(sweep)) return BadId(sweep);
+  Result<Reply> reply = client_.Get({.path = kSweeps + '/' + sweep + "/report"});
+  if (!reply.ok()) return reply.error();
+  if (!reply->ok()) return ErrorOf(*reply);
+  if (!reply->headers["content-type"].starts_with("text/html")) return NotAttune();
+  return std::move(reply->body);
 }
 
 Answer<rest::Explanation> Api::Explanation(const TrialName& trial, std::optional<int64_t> step) {
@@ -257,9 +287,11 @@ Answer<rest::SteeredSweep> Api::SteerSweep(const std::string& id, const std::str
   return PostAnswer<rest::SteeredSweep>(client_, {.path = kSweeps + '/' + id + ':' + action}, body);
 }
 
-Answer<rest::DeletedSweep> Api::DeleteSweep(const std::string& id) {
+Answer<rest::DeletedSweep> Api::DeleteSweep(const std::string& id, int delay_seconds) {
   if (!IsId(id)) return BadId(id);
-  return ReadAnswer<rest::DeletedSweep>(client_.Delete({.path = kSweeps + '/' + id}));
+  Request request{.path = kSweeps + '/' + id};
+  if (delay_seconds > 0) request.query["delay"] = std::to_string(delay_seconds);
+  return ReadAnswer<rest::DeletedSweep>(client_.Delete(request));
 }
 
 Answer<rest::Replay> Api::Replay(const std::string& id, const Json& changes,
@@ -277,6 +309,16 @@ Answer<rest::SteeredTrial> Api::SteerTrial(const TrialName& trial, const std::st
 
 Answer<rest::ExecutorList> Api::Executors() {
   return GetAnswer<rest::ExecutorList>(client_, {.path = kExecutors});
+}
+
+Answer<rest::OccupancyList> Api::Occupancies() {
+  return GetAnswer<rest::OccupancyList>(client_, {.path = "/api/v1/occupancy"});
+}
+
+Answer<rest::Queue> Api::Queue(int limit) {
+  Request request{.path = "/api/v1/queue"};
+  request.query["page_size"] = std::to_string(limit);
+  return GetAnswer<rest::Queue>(client_, request);
 }
 
 Answer<rest::DemandList> Api::Demand() {

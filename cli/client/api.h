@@ -66,13 +66,26 @@ class Api {
   Answer<rest::SweepDetail> Sweep(const std::string& id);
   Answer<rest::SweepList> Sweeps();   // newest first
   Result<std::string> NewestSweep();  // its id; kNotFound if there is none
-  Answer<rest::TrialList> Trials(const std::string& sweep);
+  // Which trials to list; the server reads the texts.
+  struct TrialQuery {
+    std::string order_by = {};          // empty: by number
+    std::string filter = {};            // empty: all trials
+    std::optional<int64_t> limit = {};  // the most trials; nullopt: all
+  };
+  Answer<rest::TrialList> Trials(const std::string& sweep, const TrialQuery& query);
+  Answer<rest::TrialList> Trials(const std::string& sweep) { return Trials(sweep, {}); }
   Answer<rest::CheckpointList> Checkpoints(const std::string& sweep);  // kept ones
   Answer<rest::TrialDetail> Trial(const TrialName& trial);
 
   // How much each parameter matters for a metric; nullopt: the first objective.
+  // A metric that is not an objective needs a mode: min or max.
   Answer<rest::Importance> Importance(const std::string& sweep,
-                                      const std::optional<std::string>& metric);
+                                      const std::optional<std::string>& metric,
+                                      const std::optional<std::string>& mode = std::nullopt);
+  // What the sweep has cost.
+  Answer<rest::SweepCost> Cost(const std::string& sweep);
+  Answer<rest::Activity> Activity(const std::string& sweep, int limit);
+  Result<std::string> Report(const std::string& sweep);  // the HTML file
   // Why the trial has its configuration, and its decision at `step` (nullopt: the newest).
   // kNotFound if there is no decision at the step.
   Answer<rest::Explanation> Explanation(const TrialName& trial, std::optional<int64_t> step);
@@ -86,17 +99,20 @@ class Api {
   // Faults of the document have the form `FILE:LINE:COLUMN: …` and code kInvalid.
   Answer<rest::SweepDetail> CreateSweep(const SweepDocument& document);
 
-  // `action`: pause, resume, stop, kill, extend, edit.
+  // `action`: pause, resume, stop, kill, extend, edit, annotate, undelete.
   Answer<rest::SteeredSweep> SteerSweep(const std::string& id, const std::string& action,
                                         const Json& body = Json::object());
-  Answer<rest::DeletedSweep> DeleteSweep(const std::string& id);
+  Answer<rest::DeletedSweep> DeleteSweep(const std::string& id, int delay_seconds);
   // Replays the sweep with `changes`, a merge patch of its sweep file. `slots` nullopt: as
   // recorded.
   Answer<rest::Replay> Replay(const std::string& id, const Json& changes, std::optional<int> slots);
-  // `action`: kill, retry, continue.
+  // `action`: kill, retry, continue, annotate.
   Answer<rest::SteeredTrial> SteerTrial(const TrialName& trial, const std::string& action,
                                         const Json& body = Json::object());
   Answer<rest::ExecutorList> Executors();
+  Answer<rest::OccupancyList> Occupancies();
+  // The first `limit` gangs that wait.
+  Answer<rest::Queue> Queue(int limit);
   Answer<rest::DemandList> Demand();
   Answer<rest::FleetList> Pilots();
   Status ReportPilots(const rest::FleetReport& report);

@@ -23,13 +23,15 @@ void AddRunCommand(CLI::App& app, Action& chosen);
 void AddTrainCommand(CLI::App& app, Action& chosen);
 void AddServeCommand(CLI::App& app, Action& chosen);
 void AddExecutorCommands(CLI::App& app,
-                         Action& chosen);  // executor, and its list, drain, resume
+                         Action& chosen);  // executor, and its list, occupancy, …
+void AddQueueCommand(CLI::App& app, Action& chosen);
 void AddSweepCommands(CLI::App& app, Action& chosen);
 void AddTrialCommands(CLI::App& app, Action& chosen);
 void AddCheckpointCommands(CLI::App& app, Action& chosen);
 void AddAskCommands(CLI::App& app, Action& chosen);  // ask, tell
 void AddDbCommands(CLI::App& app, Action& chosen);
 void AddReplayCommand(CLI::App& app, Action& chosen);
+void AddReportCommand(CLI::App& app, Action& chosen);
 void AddSimulateCommand(CLI::App& app, Action& chosen);
 void AddSlurmCommands(CLI::App& app, Action& chosen);
 void AddTokenCommands(CLI::App& app, Action& chosen);

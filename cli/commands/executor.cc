@@ -4,6 +4,7 @@
 #include "cli/text/numbers.h"
 #include "cli/text/table.h"
 #include "cli/text/width.h"
+#include "cli/views/fleet_view.h"
 
 namespace attune::cli {
 namespace {
@@ -195,6 +196,13 @@ ExitCode List(const ClientFlags& flags, Console& console, Api& api) {
   });
 }
 
+ExitCode Occupancy(const ClientFlags& flags, Console& console, Api& api) {
+  return ShowAnswer(flags.output, console, api.Occupancies(), [&](const rest::OccupancyList& list) {
+    if (list.executors.empty()) return console.err.Print("no executor has connected");
+    console.out.PrintLines(OccupancyTable(list, console.out.style(), console.out.width()));
+  });
+}
+
 struct ExecutorNameFlags : ClientFlags {
   std::string name;
 
@@ -242,6 +250,8 @@ void AddExecutorCommands(CLI::App& app, Action& chosen) {
   noun.require_subcommand(0, 1);
   DefineCommand<ExecutorFlags>(noun, chosen, RunExecutor);
   AddCommand<ClientFlags>(noun, chosen, "list", "List executors and their running trials", List);
+  AddCommand<ClientFlags>(noun, chosen, "occupancy", "Show how busy executors and their GPUs were",
+                          Occupancy);
   AddCommand<ExecutorDrainFlags>(noun, chosen, "drain", "Start no more trials on an executor",
                                  Drain);
   AddCommand<ExecutorNameFlags>(noun, chosen, "resume", "Start trials on an executor again",

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <thread>
 
 #include "base/result.h"
@@ -13,11 +14,15 @@
 namespace attune::cli {
 namespace {
 
+constexpr double kPriceMax = 1e9;
+
 struct ServeFlags {
   ServeOptions options;
   std::vector<std::string> labels;
   HostLimitFlags limits;
   HttpsOptions https;
+  std::optional<double> gpu_hour_price;
+  std::string currency;
   bool insecure = false;
   bool until_stdin_ends = false;
 
@@ -74,6 +79,12 @@ void ServeFlags::AddTo(CLI::App& command) {
       ->check(CLI::Range(kLeaseSecondsMin, kLeaseSecondsMax))
       ->type_name("SECONDS")
       ->capture_default_str();
+  CLI::Option* const price = command.add_option(
+      "--gpu-hour-price", gpu_hour_price, "Price of a GPU for an hour, to show costs in money");
+  price->check(CLI::Range(0.0, kPriceMax))->type_name("N");
+  command.add_option("--currency", currency, "Text to show after amounts of money")
+      ->needs(price)
+      ->type_name("TEXT");
   command.add_flag("--with-executor", options.executor, "Also run trials on this host");
   AddInterface(command, options.interface);
   AddLabels(command, labels);
@@ -126,6 +137,8 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
   const Result<HostLimits> limits = flags.limits.Read();
   if (!limits.ok()) return Fail(console, limits.error());
   options.limits = *limits;
+  if (flags.gpu_hour_price.has_value())
+    options.gpu_hour_price = GpuHourPrice{*flags.gpu_hour_price, flags.currency};
   const std::string executor_flags =
       NamesOfExecutorFlags(options.interface, flags.labels, flags.limits);
   if (!executor_flags.empty() && !options.executor) {

@@ -12,11 +12,11 @@
 #include "cli/text/table.h"
 #include "cli/text/width.h"
 #include "cli/views/slurm_view.h"
-#include "slurm/command.h"
 #include "slurm/fleet_folder.h"
 #include "slurm/hours.h"
 #include "slurm/manager.h"
 #include "slurm/tools.h"
+#include "system/command.h"
 
 namespace attune::cli {
 namespace {
@@ -77,7 +77,7 @@ ExitCode EndPilots(const SlurmDownFlags& flags, Console& console) {
   auto folder = slurm::FleetFolder::Open(flags.data_dir);
   if (!folder.ok()) return Fail(console, folder.error());
   if (const Status ended = EndManager(*folder); !ended.ok()) return Fail(console, ended.error());
-  slurm::SystemCommands commands;
+  SystemCommands commands;
   slurm::Tools tools(commands);
   const Clock::time_point start = Clock::now();
   int pilot_count = 0;
@@ -191,7 +191,7 @@ ExitCode ShowStatus(const ClientFlags& flags, Console& console) {
   const std::string& fleet = folder->fleet().id;
   const auto hours = slurm::HoursBook::Open(folder->path());
   if (!hours.ok()) return Fail(console, hours.error());
-  slurm::SystemCommands commands;
+  SystemCommands commands;
   const auto jobs = slurm::Tools(commands).Jobs(slurm::PilotPrefix(fleet));
   if (!jobs.ok()) return Fail(console, jobs.error());
   const Result<ServerView> answer = AskServer(flags.server, fleet);

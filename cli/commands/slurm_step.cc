@@ -53,7 +53,7 @@ Result<std::unique_ptr<SlurmStep>> SlurmStep::Start(const std::filesystem::path&
 
 SlurmStep::SlurmStep(std::vector<std::string> argv, const std::filesystem::path& logs, Output& err)
     : commands_(kAllocationMax), thread_([this, argv = std::move(argv), logs, &err] {
-        const Result<slurm::CommandResult> ran = commands_.Run(argv);
+        const Result<CommandResult> ran = commands_.Run(argv);
         const std::string words = ran.ok() ? ran->err : ran.error().message;
         if (ran.ok() && ran->exit_code == 0) return;
         err.Print("the executors of this allocation have ended" +

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "cli/host.h"
 #include "cli/output.h"
-#include "slurm/command.h"
+#include "system/command.h"
 
 namespace attune::cli {
 
@@ -28,7 +28,7 @@ class SlurmStep {
  private:
   SlurmStep(std::vector<std::string> argv, const std::filesystem::path& logs, Output& err);
 
-  slurm::SystemCommands commands_;
+  SystemCommands commands_;
   std::thread thread_;
 };
 

@@ -18,11 +18,11 @@
 #include "cli/text/numbers.h"
 #include "cli/views/slurm_view.h"
 #include "server/folder/server_socket.h"
-#include "slurm/command.h"
 #include "slurm/fleet_folder.h"
 #include "slurm/manager.h"
 #include "slurm/pilot.h"
 #include "slurm/tools.h"
+#include "system/command.h"
 #include "system/files.h"
 #include "system/own_program.h"
 
@@ -287,7 +287,7 @@ Result<slurm::Limits> ParseNodes(const std::string& text) {
 }
 
 ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
-  slurm::SystemCommands commands;
+  SystemCommands commands;
   slurm::Tools tools(commands);
   Result<CheckedFlags> checked = CheckFlags(flags, tools);
   if (!checked.ok()) return Fail(console, checked.error());

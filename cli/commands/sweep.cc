@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "base/result.h"
 #include "cli/check_sweep.h"
+#include "cli/commands/annotate.h"
 #include "cli/commands/command.h"
 #include "cli/commands/settings.h"
 #include "cli/commands/sweep_clone.h"
@@ -188,16 +190,54 @@ ExitCode Get(const SweepOrNewestFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
   return ShowAnswer(flags.output, console, api.Sweep(*id), [&](const rest::SweepDetail& sweep) {
-    console.out.PrintLines(SweepSections(sweep, SecondsSince1970(), console.out.style()));
+    std::optional<rest::SweepCost> cost;
+    if (auto answer = api.Cost(*id); answer.ok()) cost = *answer;
+    console.out.PrintLines(SweepSections(sweep, cost, SecondsSince1970(), console.out.style()));
   });
+}
+
+ExitCode Cost(const SweepOrNewestFlags& flags, Console& console, Api& api) {
+  const Result<std::string> id = SweepOrNewest(api, flags.id);
+  if (!id.ok()) return Fail(console, id.error());
+  return ShowAnswer(flags.output, console, api.Cost(*id), [&](const rest::SweepCost& cost) {
+    console.out.PrintLines(CostSections(cost, console.out.style()));
+  });
+}
+
+struct SweepActivityFlags : SweepOrNewestFlags {
+  int limit = 100;
+
+  void AddTo(CLI::App& command) {
+    command.add_option("--limit", limit, "Maximum number of lines")
+        ->check(CLI::Range(1, 1000))
+        ->type_name("N")
+        ->capture_default_str();
+    SweepOrNewestFlags::AddTo(command);
+  }
+};
+
+ExitCode Activity(const SweepActivityFlags& flags, Console& console, Api& api) {
+  const Result<std::string> id = SweepOrNewest(api, flags.id);
+  if (!id.ok()) return Fail(console, id.error());
+  const auto show = [&](const rest::Activity& activity) {
+    console.out.PrintLines(ActivityTable(activity, console.out.style(), console.out.width()));
+    if (!activity.next_page_token.empty())
+      console.err.Print("there are older actions; see --limit");
+  };
+  return ShowAnswer(flags.output, console, api.Activity(*id, flags.limit), show);
 }
 
 struct SweepImportanceFlags : SweepOrNewestFlags {
   std::optional<std::string> metric;
+  std::optional<std::string> mode;
 
   void AddTo(CLI::App& command) {
     command.add_option("--metric", metric, "Metric to analyze (default: the first objective)")
         ->type_name("NAME");
+    command
+        .add_option("--mode", mode, "Best values of a metric that is not an objective: min, max")
+        ->type_name("MODE")
+        ->check(CLI::IsMember({"min", "max"}));
     SweepOrNewestFlags::AddTo(command);
   }
 };
@@ -209,7 +249,7 @@ ExitCode Importance(const SweepImportanceFlags& flags, Console& console, Api& ap
     if (!importance.reason.empty()) return console.err.Print(Clean(importance.reason));
     console.out.PrintLines(ImportanceTable(importance, console.out.style(), console.out.width()));
   };
-  return ShowAnswer(flags.output, console, api.Importance(*id, flags.metric), show);
+  return ShowAnswer(flags.output, console, api.Importance(*id, flags.metric, flags.mode), show);
 }
 
 struct SweepWatchFlags : SweepOrNewestFlags {
@@ -236,6 +276,7 @@ constexpr char kPause[] = "pause";
 constexpr char kResume[] = "resume";
 constexpr char kStop[] = "stop";
 constexpr char kKill[] = "kill";
+constexpr char kUndelete[] = "undelete";
 
 struct SweepRetryFlags : SweepNameFlags {
   bool killed = false;
@@ -270,29 +311,40 @@ ExitCode Retry(const SweepRetryFlags& flags, Console& console, Api& api) {
   return ExitCode::kSuccess;
 }
 
+constexpr int kDeletionDelaySeconds = 10;
+
 struct SweepRmFlags : ClientFlags {
   std::vector<std::string> ids;
+  bool now = false;
 
   void AddTo(CLI::App& command) {
     command.add_option("SWEEP", ids, "Sweeps, such as s1 s2")->required();
+    command.add_flag("--now", now,
+                     "Delete at once. Otherwise the server waits " +
+                         std::to_string(kDeletionDelaySeconds) + " s, and you can undo it");
     ClientFlags::AddTo(command);
   }
 };
 
-// Deletes the sweeps in order. Stops at the first that cannot be deleted.
+// Deletes the sweeps in order, now or after a delay. Stops at the first that cannot be deleted.
 ExitCode Rm(const SweepRmFlags& flags, Console& console, Api& api) {
   Json deleted = Json::array();
+  Json scheduled = Json::array();
   ExitCode code = ExitCode::kSuccess;
   for (const std::string& id : flags.ids) {
-    const auto answer = api.DeleteSweep(id);
+    const auto answer = api.DeleteSweep(id, flags.now ? 0 : kDeletionDelaySeconds);
     if (!answer.ok()) {
       code = Fail(console, answer.error());
       break;
     }
-    deleted.push_back(id);
+    (answer->deletion ? scheduled : deleted).push_back(id);
     if (!flags.output.json()) console.err.Print("sweep " + id + ": " + Clean(answer->effect));
   }
-  if (flags.output.json()) console.out.Print(Dump({{"deleted", deleted}}, 2));
+  if (flags.output.json()) {
+    Json answer = {{"deleted", std::move(deleted)}};
+    if (!scheduled.empty()) answer["scheduled"] = std::move(scheduled);
+    console.out.Print(Dump(answer, 2));
+  }
   return code;
 }
 
@@ -390,8 +442,13 @@ void AddSweepCommands(CLI::App& app, Action& chosen) {
                               "Create a sweep from another one, with changes", Clone);
   AddCommand<SweepListFlags>(noun, chosen, "list", "List sweeps, newest first", List);
   AddCommand<SweepOrNewestFlags>(noun, chosen, "get", "Show a sweep", Get);
+  AddCommand<SweepOrNewestFlags>(noun, chosen, "cost",
+                                 "Show the hours that a sweep has used, wasted and saved", Cost);
   AddCommand<SweepImportanceFlags>(noun, chosen, "importance",
                                    "Show how much each parameter matters", Importance);
+  AddCommand<SweepActivityFlags>(noun, chosen, "activity",
+                                 "List who did what to a sweep and its trials, newest first",
+                                 Activity);
   AddCommand<SweepWatchFlags>(noun, chosen, "watch", "Follow a sweep until it ends", WatchCommand);
   AddCommand<SweepNameFlags>(noun, chosen, "pause",
                              "Pause a sweep; running trials save a checkpoint and exit",
@@ -404,8 +461,11 @@ void AddSweepCommands(CLI::App& app, Action& chosen) {
   AddCommand<SweepExtendFlags>(noun, chosen, "extend",
                                "Set the limits of a sweep; an ended sweep runs again", Extend);
   AddCommand<SweepEditFlags>(noun, chosen, "edit", "Edit a sweep while it runs", Edit);
+  AddSweepAnnotations(noun, chosen);
   AddCommand<SweepRmFlags>(noun, chosen, "rm",
                            "Delete ended sweeps with their checkpoints and logs", Rm);
+  AddCommand<SweepNameFlags>(noun, chosen, "undelete", "Keep a sweep that is about to be deleted",
+                             Steer<kUndelete>);
   AddCommand<SweepValidateFlags>(noun, chosen, "validate",
                                  "Check a sweep file and print it with all defaults", Validate);
 }

@@ -1,11 +1,16 @@
 #include "server/folder/named_tokens.h"
 
+#include <array>
+#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "base/result.h"
 #include "cli/commands/command.h"
 #include "cli/json.h"
+#include "cli/text/numbers.h"
 #include "cli/text/table.h"
 #include "system/files.h"
 #include "tls/join.h"
@@ -37,6 +42,7 @@ struct TokenNameFlags : TokenFlags {
 
 struct TokenCreateFlags : TokenNameFlags {
   server::Role role = server::Role::kViewer;
+  std::string expires;
 
   void AddTo(CLI::App& command) {
     static const std::map<std::string, server::Role> kRoles = {
@@ -51,6 +57,8 @@ struct TokenCreateFlags : TokenNameFlags {
         ->transform(CLI::CheckedTransformer(kRoles))
         ->type_name("ROLE")
         ->default_str("viewer");
+    command.add_option("--expires", expires, "Time until it stops working, such as 30d")
+        ->type_name("TIME");
   }
 };
 
@@ -63,6 +71,17 @@ struct TokenListFlags : TokenFlags {
   }
 };
 
+// When the token expires, as RFC 3339 in UTC; empty: never.
+std::string ExpiryText(const server::NamedToken& token) {
+  if (!token.expires) return "";
+  const std::time_t time = std::chrono::system_clock::to_time_t(*token.expires);
+  std::tm utc{};
+  gmtime_r(&time, &utc);
+  std::array<char, 32> text{};
+  return std::string(text.data(),
+                     std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc));
+}
+
 // The text that executors join with: the token and, with TLS, the fingerprint of the server's
 // certificate.
 std::string JoinWord(const TokenFlags& flags, const std::string& token) {
@@ -73,7 +92,17 @@ std::string JoinWord(const TokenFlags& flags, const std::string& token) {
 }
 
 ExitCode Create(const TokenCreateFlags& flags, Console& console) {
-  const Result<std::string> secret = flags.tokens().Create(flags.name, flags.role);
+  std::optional<std::chrono::sys_seconds> expires;
+  if (!flags.expires.empty()) {
+    const std::optional<double> seconds = ParseDuration(flags.expires);
+    if (!seconds || *seconds < 1 || std::chrono::duration<double>(*seconds) > server::kTokenLifeMax)
+      return Fail(console, Error{ErrorCode::kInvalid,
+                                 "--expires: " + flags.expires +
+                                     " is not a time from 1s to 3650d; write it as 12h or 30d"});
+    expires = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now()) +
+              std::chrono::seconds(static_cast<int64_t>(*seconds));
+  }
+  const Result<std::string> secret = flags.tokens().Create(flags.name, flags.role, expires);
   if (!secret.ok()) return Fail(console, secret.error());
   console.err.Print("token of " + flags.name + " (" + std::string(ToString(flags.role)) +
                     "), printed only once:");
@@ -102,7 +131,9 @@ ExitCode List(const TokenListFlags& flags, Console& console) {
   if (flags.output.json()) {
     Json list = Json::array();
     for (const server::NamedToken& token : *tokens)
-      list.push_back({{"name", token.name}, {"role", ToString(token.role)}});
+      list.push_back({{"name", token.name},
+                      {"role", ToString(token.role)},
+                      {"expires", token.expires ? Json(ExpiryText(token)) : Json()}});
     console.out.Print(Dump({{"tokens", std::move(list)}}, 2));
     return ExitCode::kSuccess;
   }
@@ -111,9 +142,10 @@ ExitCode List(const TokenListFlags& flags, Console& console) {
         "no tokens except the server's own; create one with `attune token create NAME`");
     return ExitCode::kSuccess;
   }
-  Table table({{"NAME"}, {"ROLE"}});
+  Table table({{"NAME"}, {"ROLE"}, {"EXPIRES"}});
   for (const server::NamedToken& token : *tokens)
-    table.Add({token.name, std::string(ToString(token.role))});
+    table.Add({token.name, std::string(ToString(token.role)),
+               token.HasExpired() ? "expired" : ExpiryText(token)});
   console.out.PrintLines(table.Lines(console.out.style(), console.out.width()));
   return ExitCode::kSuccess;
 }

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "base/result.h"
+#include "cli/commands/annotate.h"
 #include "cli/commands/command.h"
 #include "cli/json.h"
 #include "cli/views/trial_view.h"
@@ -16,10 +17,30 @@ namespace {
 // The server sends no event when a log grows.
 constexpr std::chrono::milliseconds kLogPollPeriod{500};
 
-ExitCode ListTrials(const SweepOrNewestFlags& flags, Console& console, Api& api) {
+struct TrialListFlags : SweepOrNewestFlags {
+  Api::TrialQuery query;
+
+  void AddTo(CLI::App& command) {
+    command
+        .add_option("--sort", query.order_by,
+                    "Column, such as best, step or config.lr; -best: the worst first "
+                    "(default: number)")
+        ->type_name("COLUMN");
+    command
+        .add_option("--filter", query.filter,
+                    "Only trials that match, such as 'lr<0.01 state:stopped'")
+        ->type_name("WORDS");
+    command.add_option("--limit", query.limit, "Maximum number of trials (default: all)")
+        ->type_name("N")
+        ->check(PositiveNumber());
+    SweepOrNewestFlags::AddTo(command);
+  }
+};
+
+ExitCode ListTrials(const TrialListFlags& flags, Console& console, Api& api) {
   const Result<std::string> id = SweepOrNewest(api, flags.id);
   if (!id.ok()) return Fail(console, id.error());
-  const auto list = api.Trials(*id);
+  const auto list = api.Trials(*id, flags.query);
   if (!list.ok()) return Fail(console, list.error());
   if (flags.output.json()) {
     console.out.Print(Dump(list->document, 2));
@@ -212,7 +233,7 @@ ExitCode Enqueue(const TrialEnqueueFlags& flags, Console& console, Api& api) {
 void AddTrialCommands(CLI::App& app, Action& chosen) {
   CLI::App& noun = *app.add_subcommand("trial", "Inspect and control trials");
   noun.require_subcommand(1);
-  AddCommand<SweepOrNewestFlags>(noun, chosen, "list", "List the trials of a sweep", ListTrials);
+  AddCommand<TrialListFlags>(noun, chosen, "list", "List the trials of a sweep", ListTrials);
   AddCommand<TrialNameFlags>(noun, chosen, "get",
                              "Show a trial with its attempts, decisions and reports", Get);
   AddCommand<TrialExplainFlags>(noun, chosen, "explain",
@@ -226,6 +247,7 @@ void AddTrialCommands(CLI::App& app, Action& chosen) {
   AddCommand<TrialRetryFlags>(noun, chosen, "retry", "Retry an ended trial", Retry);
   AddCommand<TrialContinueFlags>(noun, chosen, "continue",
                                  "Continue an ended trial to a later step", Continue);
+  AddTrialAnnotations(noun, chosen);
 }
 
 }  // namespace attune::cli

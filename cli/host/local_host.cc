@@ -131,7 +131,8 @@ Result<std::unique_ptr<server::Server>> StartOnAvailablePorts(const ServeOptions
       .rpc_tls = !IsLoopback(options.rpc_host),
       .rpc = options.rpc,
       .lease_ttl = std::chrono::milliseconds(std::llround(options.lease_seconds * 1000)),
-      .storage_path = options.storage_path};
+      .storage_path = options.storage_path,
+      .gpu_hour_price = options.gpu_hour_price};
   Result<std::unique_ptr<server::Server>> started = server::Server::Start(server_options);
   if (started.ok() || started.error().code != ErrorCode::kUnavailable) return started;
   if (options.http_port.has_value() && options.rpc_port.has_value()) return started;

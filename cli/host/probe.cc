@@ -25,7 +25,7 @@
 #include "executor/health/host_resources.h"
 #include "executor/processes/cgroup.h"
 #include "server/network/connection_limits.h"
-#include "slurm/command.h"
+#include "system/command.h"
 
 namespace attune::cli {
 namespace {
@@ -202,8 +202,8 @@ std::optional<bool> ClockIsSynchronised() {
 }
 
 PythonFacts Python() {
-  slurm::SystemCommands commands(kPythonPatience);
-  const Result<slurm::CommandResult> ran = commands.Run({"python3", "-c", kAskPython});
+  SystemCommands commands(kPythonPatience);
+  const Result<CommandResult> ran = commands.Run({"python3", "-c", kAskPython});
   if (!ran.ok() && ran.error().code == ErrorCode::kNotFound) return {};
   PythonFacts facts{.path = "python3"};
   if (!ran.ok() || ran->exit_code != 0) return facts;

@@ -17,7 +17,7 @@ template <class... Args>
 std::string Format(const char* format, Args... args) {
   std::array<char, 64> buffer;
   const int length = std::snprintf(buffer.data(), buffer.size(), format, args...);
-  return std::string(buffer.data(), static_cast<size_t>(length));
+  return std::string(buffer.data(), std::min(static_cast<size_t>(length), buffer.size() - 1));
 }
 
 struct Unit {
@@ -50,6 +50,10 @@ std::string FormatNumber(double value) {
 std::string FormatOptional(std::optional<double> value) {
   return value.has_value() ? FormatNumber(*value) : "";
 }
+
+std::string FormatHundredths(double value) { return Format("%.2f", value); }
+
+std::string FormatPercent(double share) { return std::to_string(std::lround(share * 100)) + '%'; }
 
 std::string FormatDuration(double seconds) {
   if (!(seconds >= 0)) seconds = 0;

@@ -15,6 +15,12 @@ std::string FormatNumber(double value);
 // FormatNumber of the value; empty without one.
 std::string FormatOptional(std::optional<double> value);
 
+// "12.50"
+std::string FormatHundredths(double value);
+
+// A share in whole percent: "87%".
+std::string FormatPercent(double share);
+
 // "850ms", "12.3s", "4m05s", "3h10m", "2d04h".
 std::string FormatDuration(double seconds);
 

@@ -3,8 +3,9 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <utility>
+
+#include "cli/text/numbers.h"
 
 namespace attune::cli {
 namespace {
@@ -13,17 +14,13 @@ rest::Amount MakeAmount(const slurm::Amount& amount) {
   return {.nodes = amount.nodes, .cpus = amount.cpus, .gpus = amount.gpus};
 }
 
-std::string FormatHours(double hours) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.2f", hours);
-  return text.data();
-}
-
 std::string HoursLine(const char* what, const slurm::Hours& hours, double slurm::Amount::*member) {
-  std::string text = std::string(what) + "-hours allocated " + FormatHours(hours.held.*member) +
-                     ": " + FormatHours(hours.in_use.*member) + " in use, " +
-                     FormatHours(hours.idle().*member) + " idle";
-  if (hours.unseen.*member > 0) text += ", " + FormatHours(hours.unseen.*member) + " unobserved";
+  std::string text = std::string(what) + "-hours allocated " +
+                     FormatHundredths(hours.held.*member) + ": " +
+                     FormatHundredths(hours.in_use.*member) + " in use, " +
+                     FormatHundredths(hours.idle().*member) + " idle";
+  if (hours.unseen.*member > 0)
+    text += ", " + FormatHundredths(hours.unseen.*member) + " unobserved";
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "cli/text/numbers.h"
 #include "cli/text/table.h"
@@ -144,23 +145,48 @@ std::string WorkersText(const rest::Sweep& sweep) {
          std::to_string(sweep.workers) + " per trial";
 }
 
+std::string HoursOf(const rest::SweepCost& cost) {
+  return cost.resource == "gpu" ? " GPU hours" : " worker hours";
+}
+
+// "12.50 EUR"
+std::string MoneyText(const rest::SweepPrice& price, double amount) {
+  const std::string money = FormatHundredths(amount);
+  return price.currency.empty() ? money : money + ' ' + Clean(price.currency);
+}
+
 }  // namespace
 
 std::vector<std::string> ImportanceTable(const rest::Importance& importance, const Style& style,
                                          int width) {
-  Table table({{"PARAMETER"}, {"SHARE", true}, {""}});
+  Table table({{"PARAMETER"}, {"SHARE", true}, {"INTERVAL", true}, {""}});
   for (const rest::ParameterImportance& parameter : importance.parameters) {
     std::string bar;
     for (int i = 0; i < std::lround(parameter.importance * kBarWidth); ++i) bar += "█";
-    table.Add({Clean(parameter.name),
-               std::to_string(std::lround(parameter.importance * 100)) + "%",
-               {bar, Colour::kBlue}});
+    table.Add(
+        {Clean(parameter.name),
+         FormatPercent(parameter.importance),
+         std::to_string(std::lround(parameter.low * 100)) + "–" + FormatPercent(parameter.high),
+         {bar, Colour::kBlue}});
   }
   std::vector<std::string> lines = table.Lines(style, width);
   lines.push_back(style.Paint(Colour::kDim, "the best " + std::to_string(importance.best) + " of " +
                                                 FormatCount(importance.trials, "trial") + " in " +
-                                                Clean(importance.metric) + ", compared with all"));
+                                                Clean(importance.metric) + ", up to step " +
+                                                std::to_string(importance.step) +
+                                                ", compared with all"));
   return lines;
+}
+
+std::vector<std::string> ActivityTable(const rest::Activity& activity, const Style& style,
+                                       int width) {
+  constexpr size_t kSeconds = std::string_view("2026-11-29T10:00:00").size();
+  Table table({{"TIME"}, {"ACTOR"}, {"ACTION"}, {"TRIAL", true}, {"DETAIL"}});
+  for (const rest::UserAction& action : activity.actions) {
+    table.Add({action.time.substr(0, kSeconds), Clean(action.actor), action.action,
+               action.trial ? std::to_string(*action.trial) : "", Clean(action.detail)});
+  }
+  return table.Lines(style, width);
 }
 
 double SweepSeconds(const rest::Sweep& sweep, double now) {
@@ -190,7 +216,38 @@ std::vector<std::string> SweepTable(const std::vector<rest::Sweep>& sweeps, doub
   return table.Lines(style, width);
 }
 
-std::vector<std::string> SweepSections(const rest::SweepDetail& sweep, double now,
+std::string CostText(const rest::SweepCost& cost) {
+  std::string text = FormatNumber(cost.used_hours) + HoursOf(cost) + " used";
+  if (cost.price.has_value()) text += " (" + MoneyText(*cost.price, cost.price->used) + ")";
+  if (cost.wasted_hours > 0) text += "; " + FormatNumber(cost.wasted_hours) + " wasted";
+  if (cost.saved_hours.value_or(0) > 0)
+    text += "; about " + FormatNumber(*cost.saved_hours) + " saved by stopping trials early";
+  return text;
+}
+
+std::vector<std::string> CostSections(const rest::SweepCost& cost, const Style& style) {
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& name, std::optional<double> hours,
+                       std::optional<double> money, const std::string& note) {
+    std::string text = hours.has_value() ? FormatNumber(*hours) + HoursOf(cost) : "unknown";
+    if (cost.price.has_value() && money.has_value()) text += ", " + MoneyText(*cost.price, *money);
+    lines.push_back(style.Paint(Colour::kDim, Pad(name, kNameColumnsMin)) + "  " + text + note);
+  };
+  const rest::SweepPrice price = cost.price.value_or(rest::SweepPrice());
+  add("used", cost.used_hours, price.used,
+      " in " + FormatCount(cost.attempts, "attempt") + ", " + std::to_string(cost.running) +
+          " running");
+  add("wasted", cost.wasted_hours, price.wasted,
+      " after the last used checkpoint; " + std::to_string(cost.broken) + " failed or lost");
+  add("saved", cost.saved_hours, price.saved,
+      cost.saved_hours.has_value()
+          ? " by stopping " + FormatCount(cost.stopped, "trial") + " early (estimate)"
+          : "; the sweep has no max_step");
+  return lines;
+}
+
+std::vector<std::string> SweepSections(const rest::SweepDetail& sweep,
+                                       const std::optional<rest::SweepCost>& cost, double now,
                                        const Style& style) {
   std::vector<std::string> lines;
   const int columns = SweepNameColumns(sweep);
@@ -204,11 +261,14 @@ std::vector<std::string> SweepSections(const rest::SweepDetail& sweep, double no
   field("ending as", sweep.end_state);
   field("waiting", sweep.waiting_reason);
   field("tags", JoinWithCommas(sweep.tags));
+  std::string name = "note";
+  for (const std::string& line : SplitLines(sweep.note)) field(std::exchange(name, ""), line);
   field("owner", sweep.owner);
   field("created", sweep.created);
   if (const auto& edit = sweep.edited; edit.has_value())
     field("edited", edit->time + " by " + edit->actor + ": " + JoinWithCommas(edit->changes));
   field("time", FormatDuration(SweepSeconds(sweep, now)));
+  if (cost.has_value() && cost->attempts > 0) field("cost", CostText(*cost));
   const bool has_front = sweep.metrics.size() > 1;
   field(has_front ? "metrics" : "metric", Metrics(sweep));
   field("within", Constraints(sweep));

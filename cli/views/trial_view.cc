@@ -1,6 +1,7 @@
 #include "cli/views/trial_view.h"
 
 #include <set>
+#include <utility>
 
 #include "cli/json.h"
 #include "cli/text/numbers.h"
@@ -54,6 +55,10 @@ class Sections {
   void Field(const std::string& name, const std::string& value) {
     if (value.empty()) return;
     Line(style_.Paint(Colour::kDim, Pad(Clean(name), name_columns_)) + "  " + Clean(value));
+  }
+  // A field that may have several lines. Empty lines are left out.
+  void Text(std::string name, const std::string& text) {
+    for (const std::string& line : SplitLines(text)) Field(std::exchange(name, ""), line);
   }
   void Add(const Table& table) {
     for (std::string& line : table.Lines(style_, width_)) lines_.push_back(std::move(line));
@@ -265,6 +270,8 @@ std::vector<std::string> TrialSections(const rest::TrialDetail& trial, const Sty
       "  " + style.Paint(ColourOfState(trial.state), trial.state));
   sections.Field("reason", FirstLine(trial.reason));
   sections.Field("waiting", trial.waiting_reason);
+  sections.Field("tags", JoinWithCommas(trial.tags));
+  sections.Text("note", trial.note);
   sections.Field("proposed", Proposal(trial.origin, trial.rationale));
   sections.Field("step", std::to_string(trial.step));
   sections.Field("trained", FormatDuration(trial.seconds));

@@ -12,6 +12,7 @@ namespace {
 
 using attune::testing::ExpectGolden;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -160,24 +161,43 @@ TEST_F(Commands, GetWithoutAnIdShowsTheNewestSweep) {
 
 TEST_F(Commands, WatchPrintsTheOutcomeOfAnEndedSweepAtOnce) {
   server_.Answer("/sweeps/s1", SweepJson("s1", "failed"));
-  server_.Answer("/sweeps/s1/trials",
-                 {{"trials", {TrialJson(17, "stopped")}}, {"next_page_token", ""}});
+  server_.Answer("/sweeps/s1/trials", {{"trials", {TrialJson(17, "stopped")}},
+                                       {"next_page_token", ""},
+                                       {"seq", 9},
+                                       {"total_size", 1}});
   const Ran ran = Attune({"sweep", "watch", "s1"});
   EXPECT_EQ(ran.code, ExitCode::kSweepFailed);
   EXPECT_THAT(ran.out, HasSubstr("rank 9 of 11"));
   EXPECT_THAT(ran.out, Not(HasSubstr("\r")));
 }
 
+TEST_F(Commands, TrialListAsksForTheSortedAndFilteredTrials) {
+  const Json none{
+      {"trials", Json::array()}, {"next_page_token", ""}, {"seq", 9}, {"total_size", 0}};
+  server_.Answer("/sweeps/s1", SweepJson("s1", "running"));
+  server_.Answer("/sweeps/s1/trials", none);
+  const Ran ran =
+      Attune({"trial", "list", "s1", "--sort", "-best", "--filter", "-failed", "--limit", "7"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.err;
+  EXPECT_THAT(server_.requests(),
+              Contains("GET /sweeps/s1/trials?filter=-failed&order_by=-best&page_size=7"));
+  EXPECT_EQ(Attune({"trial", "list", "s1", "--limit", "0"}).code, ExitCode::kUsage);
+}
+
 TEST_F(Commands, WatchExitsWith6AfterItsTimeout) {
   server_.Answer("/sweeps/s1", SweepJson("s1", "running"));
-  server_.Answer("/sweeps/s1/trials", {{"trials", Json::array()}, {"next_page_token", ""}});
+  server_.Answer(
+      "/sweeps/s1/trials",
+      {{"trials", Json::array()}, {"next_page_token", ""}, {"seq", 9}, {"total_size", 1}});
   EXPECT_EQ(Attune({"sweep", "watch", "s1", "--timeout", "1ms"}).code, ExitCode::kTimeout);
   EXPECT_EQ(Attune({"sweep", "watch", "s1", "--timeout", "1"}).code, ExitCode::kUsage);
 }
 
 TEST_F(Commands, InterruptedWatchPrintsHowToWatchAgain) {
   server_.Answer("/sweeps/s1", SweepJson("s1", "running"));
-  server_.Answer("/sweeps/s1/trials", {{"trials", Json::array()}, {"next_page_token", ""}});
+  server_.Answer(
+      "/sweeps/s1/trials",
+      {{"trials", Json::array()}, {"next_page_token", ""}, {"seq", 9}, {"total_size", 1}});
   Interrupt interrupt;
   interrupt.Request();
   const Ran ran =
@@ -188,7 +208,9 @@ TEST_F(Commands, InterruptedWatchPrintsHowToWatchAgain) {
 
 TEST_F(Commands, WatchAsJsonPrintsOneEventPerLine) {
   server_.Answer("/sweeps/s1", SweepJson("s1", "running"));
-  server_.Answer("/sweeps/s1/trials", {{"trials", Json::array()}, {"next_page_token", ""}});
+  server_.Answer(
+      "/sweeps/s1/trials",
+      {{"trials", Json::array()}, {"next_page_token", ""}, {"seq", 9}, {"total_size", 1}});
   Interrupt interrupt;
   server_.OnStream([this] {
     server_.Tell("trial_changed", {{"trial", 0}, {"state", "stopped"}, {"reason", ""}});
@@ -288,8 +310,12 @@ TEST_F(Commands, TrialExplainShowsTheDecisionAndItsRung) {
 }
 
 TEST_F(Commands, ImportancePrintsBarsOrAReason) {
-  rest::Importance importance{
-      .metric = "accuracy", .trials = 143, .best = 15, .parameters = {{"lr", 0.8}, {"width", 0.2}}};
+  rest::Importance importance{.metric = "accuracy",
+                              .mode = "max",
+                              .step = 9,
+                              .trials = 143,
+                              .best = 15,
+                              .parameters = {{"lr", 0.8, 0.7, 0.9}, {"width", 0.2, 0.1, 0.3}}};
   server_.Answer("/sweeps/s1/importance", rest::ToJson(importance));
   ExpectGolden("cli/importance", Attune({"sweep", "importance", "s1"}).out);
   importance.reason = "too few trials";

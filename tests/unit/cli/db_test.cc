@@ -1,9 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
 
 #include "cli/algorithms.h"
 #include "core/brain/brain.h"
@@ -52,7 +55,7 @@ TEST_F(Db, CheckNamesTheReasonIfTheFolderIsNotReachable) {
   std::filesystem::create_symlink(loop, loop);
   const Ran ran = Attune({"check"}, loop + "/data");
   EXPECT_EQ(ran.code, ExitCode::kFailure);
-  EXPECT_THAT(ran.err, HasSubstr("Too many levels of symbolic links"));
+  EXPECT_THAT(ran.err, HasSubstr(std::strerror(ELOOP)));
 }
 
 TEST_F(Db, CheckFailsForADamagedLog) {
@@ -131,8 +134,8 @@ TEST_F(Db, BackupWritesAnIntactDatabase) {
 TEST_F(Db, BackupNamesTheReasonIfItCannotWrite) {
   const Ran ran = Attune({"backup", folder_ / "absent/copy.db"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
-  EXPECT_THAT(ran.err, ::testing::AllOf(HasSubstr("absent/copy.db"),
-                                        HasSubstr("No such file or directory")));
+  EXPECT_THAT(ran.err,
+              ::testing::AllOf(HasSubstr("absent/copy.db"), HasSubstr(std::strerror(ENOENT))));
 }
 
 TEST_F(Db, CheckRecognizesAnEmptyDatabase) {
@@ -183,7 +186,7 @@ TEST_F(Db, ExportOfAnUnknownSweepIsNotFound) {
 TEST_F(Db, ExportNamesTheReasonIfItCannotWrite) {
   const Ran ran = Attune({"export", "-o", folder_ / "nowhere/trials.csv"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
-  EXPECT_THAT(ran.err, HasSubstr("nowhere/trials.csv.part: No such file or directory"));
+  EXPECT_THAT(ran.err, HasSubstr(std::string("nowhere/trials.csv.part: ") + std::strerror(ENOENT)));
   EXPECT_EQ(Attune({"export", "-o", "/dev/null"}).code, ExitCode::kSuccess);
   EXPECT_FALSE(std::filesystem::is_regular_file("/dev/null"));
 }

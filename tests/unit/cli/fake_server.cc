@@ -139,10 +139,9 @@ void FakeServer::Answer(const std::string& path, Json body, int status) {
 }
 
 void FakeServer::AnswerText(const std::string& path, std::string body,
-                            std::map<std::string, std::string> headers) {
+                            std::map<std::string, std::string> headers, const std::string& type) {
   const std::lock_guard lock(parts_->mutex);
-  parts_->gets[path] = {
-      .body = std::move(body), .type = "text/plain", .headers = std::move(headers)};
+  parts_->gets[path] = {.body = std::move(body), .type = type, .headers = std::move(headers)};
 }
 
 void FakeServer::AnswerPost(const std::string& path, Json body, int status) {

@@ -32,7 +32,8 @@ class FakeServer {
   // Sets the answer to GET `path`, which has no /api/v1 and may have a query.
   void Answer(const std::string& path, Json body, int status = 200);
   void AnswerText(const std::string& path, std::string body,
-                  std::map<std::string, std::string> headers = {});
+                  std::map<std::string, std::string> headers = {},
+                  const std::string& type = "text/plain");
   void AnswerPost(const std::string& path, Json body, int status);
   void AnswerDelete(const std::string& path, Json body, int status);
 

@@ -76,10 +76,12 @@ TEST_F(SeveralMetrics, HaveAnImportanceForEach) {
   server_.Answer(
       "/sweeps/s1/importance",
       rest::ToJson(rest::Importance{
-          .metric = "latency_ms", .trials = 40, .best = 4, .parameters = {{"width", 1}}}));
+          .metric = "latency_ms", .trials = 40, .best = 4, .parameters = {{"width", 1, 1, 1}}}));
   EXPECT_THAT(Attune({"sweep", "importance", "s1", "--metric", "latency_ms"}),
               AllOf(HasSubstr("4 of 40 "), HasSubstr("latency_ms")));
   EXPECT_EQ(server_.requests().back(), "GET /sweeps/s1/importance?metric=latency_ms");
+  Attune({"sweep", "importance", "s1", "--metric", "memory", "--mode", "min"});
+  EXPECT_EQ(server_.requests().back(), "GET /sweeps/s1/importance?metric=memory&mode=min");
 }
 
 TEST_F(SeveralMetrics, OmitRungsIfThereAreNone) {

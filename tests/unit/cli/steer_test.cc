@@ -25,7 +25,7 @@ class Steer : public ::testing::Test {
   }
 
   static Json NoOffer() {
-    return rest::ToJson(rest::Offer{.state = "completed", .reason = "it has ended"});
+    return rest::ToJson(rest::Offer{.state = "completed", .reason = "max_trials"});
   }
 
   static Json With(Json answer, const std::string& effect) {
@@ -65,7 +65,8 @@ TEST_F(Steer, ExtendSendsOnlyTheGivenLimits) {
 TEST_F(Steer, RetryOfASweepRetriesItsFailedTrials) {
   Json trials = Json::array({TrialJson(0, "completed"), TrialJson(1, "failed"),
                              TrialJson(2, "killed"), TrialJson(3, "failed")});
-  server_.Answer("/sweeps/s1/trials", {{"trials", trials}, {"next_page_token", ""}});
+  server_.Answer("/sweeps/s1/trials",
+                 {{"trials", trials}, {"next_page_token", ""}, {"seq", 9}, {"total_size", 1}});
   for (const int number : {1, 2, 3}) {
     server_.AnswerPost("/sweeps/s1/trials/" + std::to_string(number) + ":retry",
                        With(TrialJson(number, "pending"), "tried again"), 202);
@@ -74,8 +75,10 @@ TEST_F(Steer, RetryOfASweepRetriesItsFailedTrials) {
   EXPECT_THAT(Attune({"sweep", "retry", "s1", "--killed"}).err, HasSubstr(" 1, 2, 3\n"));
   EXPECT_EQ(Json::parse(Attune({"sweep", "retry", "s1", "-o", "json"}).out),
             (Json{{"retried", {1, 3}}}));
-  server_.Answer("/sweeps/s1/trials",
-                 {{"trials", {TrialJson(0, "completed")}}, {"next_page_token", ""}});
+  server_.Answer("/sweeps/s1/trials", {{"trials", {TrialJson(0, "completed")}},
+                                       {"next_page_token", ""},
+                                       {"seq", 9},
+                                       {"total_size", 1}});
   EXPECT_THAT(Attune({"sweep", "retry", "s1"}).err, HasSubstr("--killed"));
 }
 
@@ -95,8 +98,62 @@ TEST_F(Steer, RmDeletesSweepsInOrderUntilOneFails) {
   const Ran ran = Attune({"sweep", "rm", "s1", "s2", "s3"});
   EXPECT_EQ(ran.code, ExitCode::kFailure);
   EXPECT_THAT(ran.err, HasSubstr("sweep s1: deleted"));
-  EXPECT_THAT(ran.err, HasSubstr("sweep s2 has not ended"));
+  EXPECT_THAT(ran.err, HasSubstr("Conflict: sweep s2 "));
   EXPECT_THAT(ran.err, Not(HasSubstr("sweep s3")));
+}
+
+TEST_F(Steer, RmSaysHowToUndoADeletionThatIsDelayed) {
+  const std::string effect = "it will be deleted in 10 seconds";
+  server_.AnswerDelete("/sweeps/s1",
+                       rest::ToJson(rest::DeletedSweep{
+                           .id = "s1",
+                           .state = "scheduled",
+                           .effect = effect,
+                           .deletion = rest::ScheduledDeletion{.time = "2026-07-01T12:00:10Z",
+                                                               .actor = "ada",
+                                                               .seconds_left = 10}}),
+                       202);
+  EXPECT_EQ(Attune({"sweep", "rm", "s1"}).err, "sweep s1: " + effect + "\n");
+  EXPECT_EQ(Json::parse(Attune({"sweep", "rm", "s1", "-o", "json"}).out),
+            (Json{{"deleted", Json::array()}, {"scheduled", {"s1"}}}));
+  server_.AnswerPost("/sweeps/s1:undelete", With(SweepJson("s1", "killed"), "it is kept"), 202);
+  EXPECT_EQ(Attune({"sweep", "undelete", "s1"}).err, "sweep s1: it is kept\n");
+}
+
+TEST_F(Steer, NotesAndTagsAreSentAndTheEffectIsPrinted) {
+  server_.AnswerPost("/sweeps/s1:annotate",
+                     With(SweepJson("s1", "completed"), "its tags are best, lr"), 202);
+  const Ran tagged = Attune({"sweep", "tag", "s1", "best", "lr", "--remove", "slow"});
+  EXPECT_EQ(tagged.code, ExitCode::kSuccess) << tagged.err;
+  EXPECT_EQ(tagged.err, "sweep s1: its tags are best, lr\n");
+  EXPECT_EQ(Json::parse(server_.last_body()),
+            Json::parse(R"({"add_tags": ["best", "lr"], "remove_tags": ["slow"]})"));
+  Attune({"sweep", "note", "s1", "two\nlines"});
+  EXPECT_EQ(Json::parse(server_.last_body()), (Json{{"note", "two\nlines"}}));
+  server_.AnswerPost("/sweeps/s1/trials/17:annotate",
+                     With(TrialJson(17, "running"), "its note is removed"), 202);
+  EXPECT_EQ(Attune({"trial", "note", "s1/17", ""}).err, "trial s1/17: its note is removed\n");
+  EXPECT_EQ(Json::parse(server_.last_body()), (Json{{"note", ""}}));
+  Attune({"trial", "tag", "s1/17", "--remove", "a", "--remove", "b"});
+  EXPECT_EQ(Json::parse(server_.last_body()), Json::parse(R"({"remove_tags": ["a", "b"]})"));
+  EXPECT_EQ(Attune({"trial", "tag", "s1/17"}).code, ExitCode::kUsage);
+  EXPECT_EQ(Attune({"trial", "tag", "17", "best"}).code, ExitCode::kUsage);
+}
+
+TEST_F(Steer, ATrialShowsItsNoteAndTags) {
+  rest::TrialDetail trial = MakeTrial(17, "running");
+  trial.tags = {"best", "lr"};
+  trial.note = "uses the new loader\n\ncompare with s3";
+  trial.seconds = 12.34;
+  server_.Answer("/sweeps/s1/trials/17", rest::ToJson(trial));
+  ExpectGolden("cli/trial_note", Attune({"trial", "get", "s1/17"}).out);
+  rest::SweepDetail sweep = MakeSweep("s1", "running");
+  sweep.tags = trial.tags;
+  sweep.note = trial.note;
+  server_.Answer("/sweeps/s1", rest::ToJson(sweep));
+  EXPECT_THAT(Attune({"sweep", "get", "s1"}).out, HasSubstr("tags        best, lr\n"
+                                                            "note        uses the new loader\n"
+                                                            "            compare with s3\n"));
 }
 
 TEST_F(Steer, EditSendsAMergePatchOfTheSweepFile) {
@@ -248,7 +305,7 @@ TEST_F(Steer, AskExitsWith3IfThereIsNoTrial) {
   const Ran ran = Attune({"ask", "s1"});
   EXPECT_EQ(ran.code, ExitCode::kNotFound);
   EXPECT_EQ(ran.out, "");
-  EXPECT_THAT(ran.err, AllOf(HasSubstr("s1"), HasSubstr("completed"), HasSubstr("it has ended")));
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("s1"), HasSubstr("completed"), HasSubstr("max_trials")));
 }
 
 TEST_F(Steer, TellPrintsTheVerdict) {
@@ -303,7 +360,7 @@ TEST_F(Steer, TellAlsoAsksForTheNextTrial) {
   server_.AnswerPost("/sweeps/s1/trials/4:tell", answer, 200);
   const Ran last = Attune(tell);
   EXPECT_EQ(last.code, ExitCode::kNotFound);
-  EXPECT_THAT(last.err, AllOf(StartsWith("rank 9 of 11\n"), HasSubstr("it has ended")));
+  EXPECT_THAT(last.err, AllOf(StartsWith("rank 9 of 11\n"), HasSubstr("max_trials")));
 }
 
 TEST_F(Steer, TellRefusesAReportTogetherWithAnEnd) {

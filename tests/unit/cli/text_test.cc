@@ -19,6 +19,11 @@ TEST(JoinWithCommas, TakesTextsAndNumbers) {
   EXPECT_EQ(JoinWithCommas(std::vector<int64_t>{1, 3, 9}), "1, 3, 9");
 }
 
+TEST(SplitLines, LeavesOutTheEndsOfLines) {
+  EXPECT_EQ(SplitLines("a\n\nb\n"), (std::vector<std::string>{"a", "", "b"}));
+  EXPECT_TRUE(SplitLines("").empty());
+}
+
 TEST(FormatNumber, KeepsFourSignificantDigits) {
   EXPECT_EQ(FormatNumber(0.871312), "0.8713");
   EXPECT_EQ(FormatNumber(0.1), "0.1");
@@ -44,6 +49,16 @@ TEST(FormatDuration, UsesTwoUnits) {
 }
 
 TEST(FormatDuration, ClockThatWentBackIsZero) { EXPECT_EQ(FormatDuration(-3), "0ms"); }
+
+TEST(FormatPercent, RoundsToAWholeNumber) {
+  EXPECT_EQ(FormatPercent(0.125), "13%");
+  EXPECT_EQ(FormatPercent(1), "100%");
+}
+
+TEST(FormatHundredths, HasTwoDigitsAfterThePoint) {
+  EXPECT_EQ(FormatHundredths(12.5), "12.50");
+  EXPECT_EQ(FormatHundredths(1e300).size(), 63u) << "cut";
+}
 
 TEST(FormatBytes, UsesBinaryUnits) {
   EXPECT_EQ(FormatBytes(512), "512 B");

@@ -74,18 +74,17 @@ TEST(SweepModel, CountsTrialsThatReachedARung) {
 
 TEST(EventLine, HasTheReasonOfAStop) {
   SweepModel model = Model({});
-  const ServerEvent event =
-      Changed(3, "stopped", "stopped at step 1: accuracy 0.31 is rank 4 of 5 at rung 1");
+  const std::string reason = "stopped at step 1: accuracy 0.31 is rank 4 of 5 at rung 1";
+  const ServerEvent event = Changed(3, "stopped", reason);
   model.Apply(event);
-  EXPECT_EQ(EventLine(event, model),
-            "trial 3 stopped at step 1: accuracy 0.31 is rank 4 of 5 at rung 1");
+  EXPECT_EQ(EventLine(event, model), "trial 3 " + reason);
 }
 
 TEST(EventLine, NamesTheStateIfTheReasonDoesNot) {
   SweepModel model = Model({});
-  const ServerEvent event = Changed(3, "failed", "no restart is left");
+  const ServerEvent event = Changed(3, "failed", "attempt 4");
   model.Apply(event);
-  EXPECT_EQ(EventLine(event, model), "trial 3 failed: no restart is left");
+  EXPECT_EQ(EventLine(event, model), "trial 3 failed: attempt 4");
 }
 
 TEST(EventLine, OmitsTheLogOfAFailedAttempt) {
@@ -95,8 +94,8 @@ TEST(EventLine, OmitsTheLogOfAFailedAttempt) {
                                    {"attempt", 2},
                                    {"state", "ended"},
                                    {"outcome", "failed"},
-                                   {"failure", "rank 1 was killed by signal 9\nlast words"}}};
-  EXPECT_EQ(EventLine(event, model), "trial 4 attempt 2 failed: rank 1 was killed by signal 9");
+                                   {"failure", "rank 1: SIGKILL\nlast words"}}};
+  EXPECT_EQ(EventLine(event, model), "trial 4 attempt 2 failed: rank 1: SIGKILL");
 }
 
 TEST(EventLine, DescribesChangesOfExecutors) {
