@@ -102,6 +102,9 @@ def control_sweeps(server):
     """Pauses, resumes and ends sweeps."""
     sweep = server.create(ASKED)
     print(sweep.pause(), sweep.resume(), sweep.kill())
+    sweep.annotate(note="stopped by hand", add_tags=["baseline"])
+    sweep.delete(delay=600)  # in ten minutes
+    sweep.undelete()
     sweep.delete()
     print(server.create(ASKED).stop())
     print(server.sweeps())

@@ -1,4 +1,4 @@
-"""Fetches checkpoints from a server or its executors to any machine."""
+"""Fetches checkpoints and reports from a server or its executors to any machine."""
 
 from __future__ import annotations
 
@@ -78,3 +78,18 @@ class Checkpoint:
                 if not piece and file.tell() < size:
                     raise Error(f"checkpoint {self.name}: the server sends only {file.tell()} of {size} bytes of {name}")
                 file.write(piece)
+
+
+def write_new_file(path: str | os.PathLike[str], content: bytes) -> pathlib.Path:
+    """Writes a file that appears when it is complete. Returns its path."""
+    path = pathlib.Path(path).absolute()
+    if path.exists():
+        raise FileExistsError(f"{path}: exists; give another name, or remove it")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.part-", dir=path.parent))
+    try:
+        (folder / path.name).write_bytes(content)
+        (folder / path.name).rename(path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return path

@@ -137,6 +137,9 @@ class Rest:
     def get(self, path: str, **query: object) -> typing.Any:
         return _parse_json(*self._request("GET", path, query, None, {}, ""))
 
+    def get_bytes(self, path: str) -> bytes:
+        return self._request("GET", path, None, None, {}, "")[1]
+
     def get_piece(self, path: str, **query: object) -> tuple[bytes, int]:
         """Requests part of a file. Returns its bytes and the size of the file."""
         answer, content = self._request("GET", path, query, None, {}, "")
@@ -153,10 +156,10 @@ class Rest:
         headers = {"Content-Type": content_type, "Idempotency-Key": secrets.token_hex(16)}
         return _parse_json(*self._request("POST", path, query, body, headers, document))
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, **query: object) -> None:
         """Sends a DELETE. Status 404 is a success, because the answer to an earlier attempt may have been lost."""
         try:
-            self._request("DELETE", path, None, None, {}, "")
+            self._request("DELETE", path, query, None, {}, "")
         except Error as error:
             if error.status != 404:
                 raise

@@ -18,7 +18,7 @@ _TIMES, _NUMBERS, _MAPS = ("created", "ended"), ("best", "seconds"), ("config", 
 
 
 class Trials(typing.List["Trial"]):
-    """The trials of a sweep in the order of their numbers: a list of the API's JSON."""
+    """Trials of a sweep: a list of the API's JSON."""
 
     def to_pandas(self) -> typing.Any:
         """Returns a pandas.DataFrame with a row for each trial.

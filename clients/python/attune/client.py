@@ -35,7 +35,7 @@ import warnings
 
 from attune import _notebook, _progress, function
 from attune._ask_tell import Trial
-from attune._fetch import Checkpoint
+from attune._fetch import Checkpoint, write_new_file
 from attune._rest import UNFINISHED_STATES, Error, FoundServer, Rest, find_server, find_server_of_folder
 from attune._results import Curves, TrialDetail, Trials
 from attune._serve import ServerProcess, run_attune
@@ -226,9 +226,15 @@ class Sweep:
         """Returns the best report, with `trial`, `step`, `value`, `config`, `metrics`, `checkpoint`; None without one."""
         return self.get()["best"]
 
-    def trials(self) -> Trials:
-        """Returns all trials as they are now, in the order of their numbers: a list with a method `to_pandas`."""
-        return Trials(_read_metrics(trial) for trial in self._rest.list_all(self._path + "/trials", "trials"))
+    def trials(self, filter: str | None = None, order_by: str | None = None) -> Trials:
+        """Returns the trials as they are now, by number or by `order_by`: a list with a method `to_pandas`.
+
+        `filter` selects trials, such as "lr<0.01 state:stopped". `order_by` is a column to sort by, such as "best" (the
+        best first) or "-config.lr" (the largest first). docs/reference/rest-api.md describes both.
+        """
+        query = {name: text for name, text in (("filter", filter), ("order_by", order_by)) if text}
+        trials = self._rest.list_all(self._path + "/trials", "trials", **query)
+        return Trials(_read_metrics(trial) for trial in trials)
 
     def trial(self, number: int) -> TrialDetail:
         """Returns trial `number`: a dict with `history`, `attempts`, `decisions`, `checkpoints`, and a method `checkpoint`."""
@@ -264,6 +270,13 @@ class Sweep:
             if "logged_values" in trial:
                 trial["logged_values"] = [float(value) for value in trial["logged_values"]]
         return trials
+
+    def to_html(self, path: str | os.PathLike[str]) -> pathlib.Path:
+        """Writes a report of the sweep into the new file `path`: its pages, which a browser opens without a server.
+
+        Returns the path. Raises FileExistsError if the file exists.
+        """
+        return write_new_file(path, self._rest.get_bytes(self._path + "/report"))
 
     def wait(self, timeout: float | None = None, progress: bool | None = None) -> SweepDetail:
         """Waits until the sweep has ended, and returns get(). It asks the server every second.
@@ -316,9 +329,31 @@ class Sweep:
         """Kills the sweep: every trial ends now. Returns the effect."""
         return self._steer("kill")
 
-    def delete(self) -> None:
-        """Deletes the sweep, with its trials, checkpoints, logs and files. Raises Error if it has not ended."""
-        self._rest.delete(self._path)
+    def delete(self, delay: int = 0) -> None:
+        """Deletes the sweep, with its trials, checkpoints, logs and files. Raises Error if it has not ended.
+
+        With a `delay` in seconds, the server deletes it later, and undelete() can undo this until then.
+        """
+        self._rest.delete(self._path, **({"delay": delay} if delay else {}))
+
+    def undelete(self) -> str:
+        """Keeps the sweep if its deletion was delayed. Raises Error if it is deleted already. Returns the effect."""
+        return self._steer("undelete")
+
+    def annotate(self, note: str | None = None, tags: typing.Sequence[str] | None = None,
+                 add_tags: typing.Sequence[str] = (), remove_tags: typing.Sequence[str] = (),
+                 trial: int | None = None) -> str:
+        """Changes the note and the tags of the sweep, or of the trial with the number `trial`. Returns the effect.
+
+        It works at any time, also after the end of the sweep. `note` may have several lines; "" removes it. `tags`
+        replaces all tags, and cannot be combined with `add_tags` and `remove_tags`.
+        """
+        given = {"note": note, "tags": tags, "add_tags": add_tags or None, "remove_tags": remove_tags or None}
+        body = {name: value if isinstance(value, str) else list(value)
+                for name, value in given.items() if value is not None}
+        path = self._path if trial is None else f"{self._path}/trials/{trial}"
+        answer: SteeredSweep = self._rest.post(f"{path}:annotate", body)
+        return answer["effect"]
 
     def _steer(self, verb: str) -> str:
         answer: SteeredSweep = self._rest.post(f"{self._path}:{verb}")

@@ -91,7 +91,7 @@ class Ddp(EndToEnd):
         self.assertEqual(code, 5, err)
         failure = self.rows("SELECT failure FROM attempts")[0][0]
         self.assertIn("rank 1", failure)
-        self.assertIn("the learning rate is too green", failure)
+        self.assertIn("too green", failure)
 
 
 if __name__ == "__main__":

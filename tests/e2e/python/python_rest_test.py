@@ -99,8 +99,16 @@ class Running(Client):
         created.kill()
         with self.assertRaisesRegex(Error, r"\bs1\b.*\bkilled\b"):
             created.wait(PATIENCE_S)
+        created.annotate(note="two\nlines", add_tags=["slow"])  # also after the end
+        self.assertEqual((created.get()["note"], created.get()["tags"]), ("two\nlines", ["slow"]))
+        created.delete(delay=600)
+        self.assertLessEqual(created.get()["deletion"]["seconds_left"], 600)
+        self.assertIn("kept", created.undelete())
+        self.assertNotIn("deletion", created.get())
         created.delete()
         self.assertEqual(server.sweeps(), [])
+        with self.assertRaisesRegex(Error, "already deleted"):
+            created.undelete()
         created.delete()  # the same as a retry after a lost answer
 
     def test_a_failed_sweep_raises_its_reason(self):
@@ -325,6 +333,7 @@ class Page(Client):
         waited, fetched = printed.call_args_list
         self.assertTrue(os.path.isdir(waited.args[2]))
         self.assertIn("manifest.json", fetched.args[0])
+        self.assertIn(b"<html", names["report"].read_bytes())
 
 
 if __name__ == "__main__":

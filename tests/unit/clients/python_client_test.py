@@ -227,9 +227,9 @@ class Checkpoints(Client):
         checkpoints, work = self.folder / "trial/checkpoints", self.folder / "data/work"
         checkpoints.mkdir(parents=True), work.mkdir(parents=True)
         for value, message in (("''", "is empty"), ("b''", "is empty"), ("attune.Checkpoint('')", "is empty"),
-                               ("'.'", "the working directory"), ("'..'", "the working directory"),
-                               (repr(str(checkpoints)), "the folder of the trial's checkpoints"),
-                               (repr(str(checkpoints.parent)), "the folder of the trial's checkpoints")):
+                               ("'.'", "working directory"), ("'..'", "working directory"),
+                               (repr(str(checkpoints)), "trial's checkpoints"),
+                               (repr(str(checkpoints.parent)), "trial's checkpoints")):
             script = f"import os; os.chdir({str(work)!r}); attune.report({{'a': 1}}, checkpoint={value})"
             rank = self.rank(script, checkpoint_dir=str(checkpoints), checkpoint_every=1)
             self.assertRegex(rank.end()[2], f"ValueError: .*{message}", value)

@@ -247,6 +247,14 @@ class Reading(Client):
         self.assertEqual([sweep.id for sweep in server.sweeps()], ["s2", "s1"])
         self.assertEqual(self.asked()[1], "GET /api/v1/sweeps?page_token=x%2F1")
 
+    def test_trials_are_sorted_and_filtered_by_the_server(self):
+        sweep = self.sweep({"trials": [], "next_page_token": ""}, {"trials": [], "next_page_token": ""})
+        self.assertEqual(sweep.trials(filter="lr<0.01 a OR b", order_by="-config.lr"), [])
+        self.assertEqual(sweep.trials(), [])
+        self.assertEqual(self.asked()[-2:],
+                         ["GET /api/v1/sweeps/s1/trials?filter=lr%3C0.01+a+OR+b&order_by=-config.lr",
+                          "GET /api/v1/sweeps/s1/trials"])
+
     def test_a_sweep_without_a_result_has_no_best(self):
         self.assertIsNone(self.sweep(SWEEP).best())
 
@@ -276,6 +284,26 @@ class Reading(Client):
     def test_wait_raises_timeout_error(self):
         with self.assertRaisesRegex(TimeoutError, r"\bs1\b.*\b0 s"):
             self.sweep(SWEEP).wait(timeout=0)
+
+
+class Annotating(Client):
+    def sent(self, **changes):
+        sweep = self.sweep({"effect": "its note is saved"})
+        self.assertEqual(sweep.annotate(**changes), "its note is saved")
+        asked = self.fake.asked.pop()
+        return asked.path, json.loads(asked.body)
+
+    def test_sends_only_what_is_given(self):
+        self.assertEqual(self.sent(note=""), ("/api/v1/sweeps/s1:annotate", {"note": ""}))
+        self.assertEqual(self.sent(tags=()), ("/api/v1/sweeps/s1:annotate", {"tags": []}))
+        self.assertEqual(self.sent(trial=0, add_tags=["best"], remove_tags=("slow",)),
+                         ("/api/v1/sweeps/s1/trials/0:annotate", {"add_tags": ["best"], "remove_tags": ["slow"]}))
+
+    def test_a_refusal_has_the_place_of_the_fault(self):
+        fault = {"pointer": "/add_tags/0", "line": 1, "column": 15, "message": "\"a b\" is not a tag"}
+        with self.assertRaises(Error) as refused:
+            self.sweep(problem(422, "\"a b\" is not a tag", [fault])).annotate(add_tags=["a b"])
+        self.assertEqual((refused.exception.status, refused.exception.errors), (422, [fault]))
 
 
 class AskAndTell(Client):

@@ -96,6 +96,16 @@ class Fetching(Client):
             checkpoint.to_directory(self.out)
         self.assertEqual(list(self.folder.iterdir()), [])
 
+    def test_writes_a_report_into_a_new_file(self):
+        sweep = self.sweep((200, b"<title>s1</title>"), (200, b"newer"))
+        path = self.folder / "reports" / "s1.html"
+        self.assertEqual(sweep.to_html(path), path)
+        self.assertEqual(self.asked(), ["GET /api/v1/sweeps/s1/report"])
+        with self.assertRaisesRegex(FileExistsError, str(path)):
+            sweep.to_html(str(path))
+        self.assertEqual(path.read_bytes(), b"<title>s1</title>")
+        self.assertEqual(list(path.parent.iterdir()), [path])
+
     def test_refuses_a_damaged_file(self):
         checkpoint = self.checkpoint()
         self.files["model.pt"] = b"weighty"
