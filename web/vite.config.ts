@@ -6,7 +6,7 @@ import { defineConfig, type Plugin } from 'vite';
 const server = process.env.ATTUNE_SERVER ?? 'http://127.0.0.1:8080';
 
 export default defineConfig({
-  plugins: [thirdPartyNotices()],
+  plugins: [noticesFile()],
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact' },
   build: {
     target: 'es2022',
@@ -20,17 +20,21 @@ export default defineConfig({
 });
 
 // The licences of what the page contains ask to be handed on with it.
-function thirdPartyNotices(): Plugin {
+export function thirdPartyNotices(): string {
   const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
+  const direct = Object.keys(JSON.parse(read('package.json')).dependencies as object);
+  const names = [...direct, '@preact/signals-core'].sort();
+  const notices = names.map(
+    (name) => `${name}\n\n${read(`node_modules/${name}/LICENSE`).trim()}\n`,
+  );
+  return notices.join(`\n${'-'.repeat(80)}\n\n`);
+}
+
+function noticesFile(): Plugin {
   return {
     name: 'third-party-notices',
     generateBundle() {
-      const direct = Object.keys(JSON.parse(read('package.json')).dependencies as object);
-      const names = [...direct, '@preact/signals-core'].sort();
-      const notices = names.map(
-        (name) => `${name}\n\n${read(`node_modules/${name}/LICENSE`).trim()}\n`,
-      );
-      const source = notices.join(`\n${'-'.repeat(80)}\n\n`);
+      const source = thirdPartyNotices();
       this.emitFile({ type: 'asset', fileName: 'third-party.txt', source });
     },
   };

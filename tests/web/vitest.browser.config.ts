@@ -6,8 +6,11 @@ export default {
   resolve: { alias: aliases },
   test: {
     include: ['browser/**/*.test.ts'],
-    // Runs one Chromium at a time, because the machine may be small.
-    fileParallelism: false,
+    // Two files at a time, because the machine may be small.
+    maxWorkers: 2,
+    minWorkers: 1,
+    // A process runs several files, one after another: they share the harness and its Chromium.
+    isolate: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

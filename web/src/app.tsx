@@ -1,21 +1,52 @@
 import type { JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useState } from 'preact/hooks';
 
-import { authorised, executors, streamState } from './live/session';
+import { canNotify, notifying, toggleNotifying } from './live/notifier';
+import { authorised, executors, mayChange, session, streamState } from './live/session';
 import { plural } from './model/numbers';
-import { ExecutorsPage } from './pages/executors_page';
+import { ExecutorsPage } from './pages/executors/executors_page';
+import { Help } from './pages/help';
 import { LoginPage } from './pages/login_page';
+import { ServerBanner } from './pages/server_banner';
 import { SweepPage } from './pages/sweep_page';
 import { SweepsPage } from './pages/sweeps_page';
 import { TrialPage } from './pages/trial_page';
+import { useTitle } from './pages/use_title';
 import { navigate, parseRoute, place, sweepUrl, type Route } from './router';
 import { Icon, Logo } from './ui/icons';
-import { keyHelp, useKeys } from './ui/keys';
-import { cycleTheme, theme } from './ui/theme';
+import { useKeys, usePaletteKey } from './ui/keys';
+import { onDemand } from './ui/on_demand';
+import { cycleTheme } from './ui/theme';
+import { ThemeButton } from './ui/theme_button';
+
+const QueuePage = onDemand('the queue', async () => {
+  return (await import('./pages/queue_page')).QueuePage;
+});
+const TokensPage = onDemand('the tokens', async () => {
+  return (await import('./pages/tokens_page')).TokensPage;
+});
+const CompareTrials = onDemand('the comparison', async () => {
+  return (await import('./pages/compare/compare_trials')).CompareTrials;
+});
+const CompareSweeps = onDemand('the comparison', async () => {
+  return (await import('./pages/compare/compare_sweeps')).CompareSweeps;
+});
+
+const NewSweep = onDemand('the editor', async () => {
+  return (await import('./pages/editor/new_sweep')).NewSweep;
+});
+const EditSweep = onDemand<{ id: string }>('the editor', async () => {
+  return (await import('./pages/editor/edit_sweep')).EditSweep;
+});
+const Palette = onDemand<{ onClose(): void }>('the commands', async () => {
+  return (await import('./pages/palette')).Palette;
+});
 
 export function App(): JSX.Element {
   const route = parseRoute(place.value.path);
   const [help, setHelp] = useState(false);
+  const [palette, setPalette] = useState(false);
+  usePaletteKey(useCallback(() => setPalette(true), []));
   useKeys({
     '?': () => setHelp(true),
     t: cycleTheme,
@@ -31,20 +62,40 @@ export function App(): JSX.Element {
           <Logo /> Attune
         </a>
         <nav aria-label="Pages">
-          <a href="/" aria-current={route.page === 'executors' ? undefined : 'page'}>
+          <PageLink href="/" shown={!['executors', 'queue', 'tokens'].includes(route.page)}>
             Sweeps
-          </a>
-          <a href="/executors" aria-current={route.page === 'executors' ? 'page' : undefined}>
+          </PageLink>
+          <PageLink href="/queue" shown={route.page === 'queue'}>
+            Queue
+          </PageLink>
+          <PageLink href="/executors" shown={route.page === 'executors'}>
             Executors
-          </a>
+          </PageLink>
+          {mayChange.value && (
+            <PageLink href="/tokens" shown={route.page === 'tokens'}>
+              Tokens
+            </PageLink>
+          )}
         </nav>
         <div class="top-right">
           {authorised.value && <ExecutorStrip />}
           {authorised.value && <StreamLight />}
+          {authorised.value && <NotifyButton />}
           <ThemeButton />
+          {authorised.value && (
+            <button
+              type="button"
+              class="quiet icon-button help-button"
+              onClick={() => setPalette(true)}
+              aria-label="Commands"
+              title="Commands (Ctrl K)"
+            >
+              <Icon name="search" />
+            </button>
+          )}
           <button
             type="button"
-            class="quiet icon-button"
+            class="quiet icon-button help-button"
             onClick={() => setHelp(true)}
             aria-label="Keyboard help"
             title="Keyboard help (?)"
@@ -54,11 +105,29 @@ export function App(): JSX.Element {
           {authorised.value && <LogOutButton />}
         </div>
       </header>
+      {authorised.value && <ServerBanner />}
       <main id="main" tabIndex={-1}>
         {authorised.value ? <Page route={route} /> : <LoginPage />}
       </main>
-      {help && <Help onClose={() => setHelp(false)} />}
+      {help && <Help licences={<Licences />} onClose={() => setHelp(false)} />}
+      {palette && authorised.value && <Palette onClose={() => setPalette(false)} />}
     </>
+  );
+}
+
+function PageLink({
+  href,
+  shown,
+  children,
+}: {
+  href: string;
+  shown: boolean;
+  children: string;
+}): JSX.Element {
+  return (
+    <a href={href} aria-current={shown ? 'page' : undefined}>
+      {children}
+    </a>
   );
 }
 
@@ -67,16 +136,21 @@ function LogOutButton(): JSX.Element {
     void fetch('/logout', { method: 'POST' }).finally(() => location.reload());
   };
   return (
-    <button type="button" class="quiet" onClick={logOut} title="End the session of this browser">
+    <button
+      type="button"
+      class="quiet"
+      onClick={logOut}
+      title={`End the session of ${session.value?.name ?? 'this browser'}`}
+    >
       Log out
     </button>
   );
 }
 
 function Page({ route }: { route: Route }): JSX.Element {
-  useEffect(() => {
-    document.title = title(route);
-  }, [title(route)]);
+  useTitle(title(route));
+  if ((route.page === 'new' || route.page === 'edit') && session.value && !mayChange.value)
+    return <ReadOnly />;
   switch (route.page) {
     case 'sweeps':
       return <SweepsPage />;
@@ -86,8 +160,20 @@ function Page({ route }: { route: Route }): JSX.Element {
       return (
         <TrialPage key={`${route.sweep}/${route.trial}`} sweep={route.sweep} number={route.trial} />
       );
+    case 'compare':
+      return <CompareTrials key={route.sweep} sweep={route.sweep} />;
+    case 'compare-sweeps':
+      return <CompareSweeps />;
+    case 'new':
+      return <NewSweep key={place.value.query.get('from')} />;
+    case 'edit':
+      return <EditSweep key={route.sweep} id={route.sweep} />;
     case 'executors':
       return <ExecutorsPage />;
+    case 'queue':
+      return <QueuePage />;
+    case 'tokens':
+      return <TokensPage />;
     case 'missing':
       return (
         <div class="trouble">
@@ -100,8 +186,18 @@ function Page({ route }: { route: Route }): JSX.Element {
   }
 }
 
+function ReadOnly(): JSX.Element {
+  return (
+    <div class="trouble">
+      <h1>Your token can only read</h1>
+      <p>To create or edit a sweep, log in with the token of an administrator.</p>
+    </div>
+  );
+}
+
 function parentUrl(route: Route): string {
-  return route.page === 'trial' ? sweepUrl(route.sweep) : '/';
+  const { page } = route;
+  return page === 'trial' || page === 'compare' || page === 'edit' ? sweepUrl(route.sweep) : '/';
 }
 
 function title(route: Route): string {
@@ -110,8 +206,20 @@ function title(route: Route): string {
       return `${route.sweep} · Attune`;
     case 'trial':
       return `${route.sweep} trial ${route.trial} · Attune`;
+    case 'compare':
+      return `${route.sweep} comparison · Attune`;
+    case 'compare-sweeps':
+      return 'Comparison of sweeps · Attune';
+    case 'new':
+      return 'New sweep · Attune';
+    case 'edit':
+      return `Edit ${route.sweep} · Attune`;
     case 'executors':
       return 'Executors · Attune';
+    case 'queue':
+      return 'Queue · Attune';
+    case 'tokens':
+      return 'Tokens · Attune';
     default:
       return 'Attune';
   }
@@ -163,54 +271,28 @@ function StreamLight(): JSX.Element {
   );
 }
 
-const themeIcons = { system: 'system', light: 'sun', dark: 'moon' } as const;
-
-function ThemeButton(): JSX.Element {
-  const label = `Theme: ${theme.value}`;
+function NotifyButton(): JSX.Element | null {
+  if (!canNotify()) return null;
+  const on = notifying.value;
+  const label = `Notifications: ${on ? 'on' : 'off'}`;
   return (
     <button
       type="button"
       class="quiet icon-button"
-      onClick={cycleTheme}
+      onClick={() => void toggleNotifying()}
       aria-label={label}
-      title={`${label} (t)`}
+      aria-pressed={on}
+      title={`${label}. They tell when a sweep ends or waits, and when trials fail.`}
     >
-      <Icon name={themeIcons[theme.value]} />
+      <Icon name="bell" />
     </button>
   );
 }
 
-function Help({ onClose }: { onClose(): void }): JSX.Element {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+function Licences(): JSX.Element {
   return (
-    <dialog ref={dialog} onClose={onClose} aria-labelledby="help-title">
-      <h2 id="help-title">Keys</h2>
-      <dl class="keys">
-        {keyHelp.map(([keys, meaning]) => (
-          <div key={keys}>
-            <dt>
-              {keys.split('  ').map((key) => (
-                <kbd key={key}>{key}</kbd>
-              ))}
-            </dt>
-            <dd>{meaning}</dd>
-          </div>
-        ))}
-      </dl>
-      <h3>Filter</h3>
-      <p class="muted">
-        Words that must all hold: <code>stopped</code>, <code>#17</code>, <code>lr&lt;0.01</code>,{' '}
-        <code>best&gt;=0.8</code>, <code>optimizer=sgd</code>, or any part of a text in the row.
-      </p>
-      <div class="dialog-buttons">
-        <a class="notices" href="/third-party.txt" target="_blank">
-          Third-party licences
-        </a>
-        <button type="button" autofocus onClick={() => dialog.current?.close()}>
-          Close
-        </button>
-      </div>
-    </dialog>
+    <a class="notices" href="/third-party.txt" target="_blank">
+      Third-party licences
+    </a>
   );
 }

@@ -9,7 +9,7 @@ import {
   type Locator,
   type Page,
 } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { afterEach, expect } from 'vitest';
 
 import { MockServer, token } from '../mock/server';
 import type { World } from '../mock/world';
@@ -18,27 +18,41 @@ const pages =
   process.env.ATTUNE_WEB_DIST ?? fileURLToPath(new URL('../../../web/dist', import.meta.url));
 const waitMs = 20_000;
 
-/** Starts a Chromium for each file of tests, and a server and a page for each test. */
+// Debian's Chromium loads a page of its own for the address bar of each window, which costs as much as
+// the page under test, and keeps a process for the next page. Chromium takes only the last list of
+// features, so this one replaces Playwright's; the last two lines are from there.
+const disabledFeatures = [
+  ...['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'SpareRendererForSitePerProcess'],
+  ...['AimEnabled', 'NetworkTimeServiceQuerying', 'OptimizationHints', 'PaintHolding'],
+  ...['PreconnectToSearch'],
+];
+
+/** The Chromium of all test files that this process runs; it ends with the process. */
+let browser: Promise<Browser> | undefined;
+
+async function launchBrowser(): Promise<Browser> {
+  if (!existsSync(join(pages, 'index.html')))
+    throw new Error(`no page in ${pages}: build it first`);
+  return chromium.launch({
+    executablePath: process.env.ATTUNE_CHROMIUM ?? '/usr/bin/chromium',
+    args: [
+      ...['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+      `--disable-features=${disabledFeatures.join()}`,
+    ],
+  });
+}
+
+/** Opens a server and a page for each test, and closes them after it. */
 export class Harness {
-  private browser: Browser | undefined;
   private readonly opened: { close(): Promise<void> }[] = [];
   private complaints: string[] = [];
 
   constructor() {
-    beforeAll(async () => {
-      if (!existsSync(join(pages, 'index.html')))
-        throw new Error(`no page in ${pages}: build it first`);
-      this.browser = await chromium.launch({
-        executablePath: process.env.ATTUNE_CHROMIUM ?? '/usr/bin/chromium',
-        args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-      });
-    });
     afterEach(async () => {
       for (const each of this.opened.splice(0).reverse()) await each.close();
       // The console shows requests that the Content-Security-Policy blocks, and exceptions.
       expect(this.complaints.splice(0)).toEqual([]);
     });
-    afterAll(() => this.browser?.close());
   }
 
   async serve(world: World): Promise<MockServer> {
@@ -60,9 +74,12 @@ export class Harness {
 
   /** Opens a page in a browser that has no token yet. */
   async stranger(options: BrowserContextOptions = {}): Promise<Page> {
-    if (!this.browser) throw new Error('the browser has not started');
-    const context = await this.browser.newContext({
+    browser ??= launchBrowser();
+    const launched = await browser;
+    const context = await launched.newContext({
       viewport: { width: 1440, height: 900 },
+      // The turning icon of running trials draws 60 frames a second.
+      reducedMotion: 'reduce',
       ...options,
     });
     this.opened.push(context);
@@ -77,6 +94,9 @@ export class Harness {
     return page;
   }
 }
+
+/** The row of a trial in the table. */
+export const row = (page: Page, trial: number) => page.locator(`tr[data-trial="${trial}"]`);
 
 /** Returns the numbers of the trials whose rows are in the document. */
 export async function rowNumbers(page: Page): Promise<number[]> {
@@ -131,12 +151,12 @@ export async function brush(
   await page.mouse.up();
 }
 
-/** Moves the mouse down a drawing, at a share of its width, until a tooltip appears. */
+/** Moves the mouse down a drawing, at a share of its width, until it points at a trial. */
 export async function pointAtFirst(page: Page, drawing: Locator, column: number): Promise<void> {
   const box = await settledBox(drawing);
   for (let y = box.y + 4; y < box.y + box.height; y += 10) {
     await page.mouse.move(box.x + column * box.width, y);
-    if ((await page.locator('.plot-tip').count()) > 0) return;
+    if ((await page.locator('.plot-tip, tr.hovered').count()) > 0) return;
   }
   throw new Error('nothing in the drawing answers to the mouse');
 }

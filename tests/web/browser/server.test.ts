@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
@@ -72,6 +73,11 @@ class Server {
     rmSync(this.folder, { recursive: true });
   }
 
+  /** The path of a file that is deleted with the server's data. */
+  inFolder(name: string): string {
+    return join(this.folder, name);
+  }
+
   async post<T>(path: string, body: object = {}): Promise<T> {
     const response = await fetch(`${this.url}/api/v1${path}`, {
       method: 'POST',
@@ -136,5 +142,33 @@ describe.skipIf(!binary)('a real server', () => {
     await page.getByRole('button', { name: 'Clear momentum absent' }).click();
     await server.tell(id, 0.05);
     await page.locator('canvas[data-strands="9"]').waitFor();
+  });
+
+  it('makes a report, which a browser opens as a file', async () => {
+    const { id } = await server.post<Sweep>('/sweeps', { ...sweepFile, name: 'a < b </title>' });
+    for (const loss of [0.5, 0.3, undefined, 0.4]) await server.tell(id, loss);
+    const page = await harness.stranger();
+    await page.goto(`${server.url}/login?token=${server.token}`);
+    await page.goto(`${server.url}/sweeps/${id}`);
+    await page.locator('[data-testid=curves][data-lines="3"]').waitFor();
+    const downloading = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download report' }).click();
+    const download = await downloading;
+    expect(download.suggestedFilename()).toBe(`${id}.html`);
+    await page.getByText('a browser opens it without a server').waitFor();
+
+    const report = await harness.stranger();
+    const requests: string[] = [];
+    report.on('request', (request) => requests.push(request.url()));
+    const file = server.inFolder('report.html');
+    await download.saveAs(file);
+    await report.goto(pathToFileURL(file).href);
+    await report.locator('[data-testid=curves][data-lines="3"]').waitFor();
+    expect(await report.title()).toMatch(/^a < b <\/title> · Attune \d/);
+    await report.getByLabel('Filter trials').fill('failed');
+    await report.getByText('1 of 4', { exact: true }).waitFor();
+    await report.getByRole('link', { name: 'trial 1' }).first().click();
+    await report.getByRole('heading', { name: 'Trial 1' }).waitFor();
+    expect(requests).toHaveLength(1);
   });
 });

@@ -1,12 +1,9 @@
-import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 
 import { smallWorld } from '../mock/scenarios';
-import { Harness } from './harness';
+import { Harness, row } from './harness';
 
 const harness = new Harness();
-
-const row = (page: Page, trial: number) => page.locator(`tr[data-trial="${trial}"]`);
 
 describe('stopping and killing', () => {
   it('asks first, naming how many running trials a kill ends', async () => {
@@ -59,6 +56,47 @@ describe('stopping and killing', () => {
   });
 });
 
+describe('notes and tags', () => {
+  it('of an ended sweep are changed in a dialog, without undoing the tags of others', async () => {
+    const world = smallWorld();
+    world.changeSweep('s1', 'completed', 'all trials have ended');
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    const notes = page.getByRole('region', { name: 'Note and tags' });
+    await notes.getByRole('button', { name: 'Note and tags…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Note and tags of fashion-mnist' });
+    await dialog.getByLabel('Note').fill('two\nlines');
+    await dialog.getByLabel('Tags').fill('best, lr-1');
+    world.annotate(world.sweep('s1'), { add_tags: ['by-another'] });
+    await notes.getByText('by-another').waitFor();
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await notes.getByText('lr-1', { exact: true }).waitFor();
+    expect(await notes.locator('.note').textContent()).toBe('two\nlines');
+    expect(server.bodies.at(-1)).toEqual({ note: 'two\nlines', add_tags: ['best', 'lr-1'] });
+    expect(world.sweep('s1').tags).toEqual(['by-another', 'best', 'lr-1']);
+  });
+
+  it('of a trial are in an optional column, and a refusal stays in the dialog', async () => {
+    const world = smallWorld();
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1/trials/3');
+    await page.getByRole('button', { name: 'Note and tags…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Note and tags of trial 3' });
+    await dialog.getByLabel('Tags').fill('it"s');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByRole('alert').getByText('is not a tag').waitFor();
+    await dialog.getByLabel('Tags').fill('odd');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    const notes = page.getByRole('region', { name: 'Note and tags' });
+    await notes.getByText('odd', { exact: true }).waitFor();
+
+    await page.goto(`${server.url}/sweeps/s1?columns=number,tags&q=tag:odd`);
+    await row(page, 3).getByText('odd').waitFor();
+    expect(await page.locator('.trials tbody tr').count()).toBe(1);
+  });
+});
+
 describe('deleting', () => {
   it('asks first, and leaves the page of the deleted sweep', async () => {
     const world = smallWorld();
@@ -72,9 +110,36 @@ describe('deleting', () => {
     await dialog.getByText('trials will be deleted with their checkpoints').waitFor();
     await dialog.getByRole('button', { name: 'Delete' }).click();
     await page.locator('a[href="/sweeps/s2"]').first().waitFor();
-    expect(await page.locator('a[href="/sweeps/s1"]').count()).toBe(0);
-    expect(server.requests).toContain('DELETE /sweeps/s1');
+    expect(server.requests).toContain('DELETE /sweeps/s1?delay=10');
+    world.deleteSweep('s1'); // after the delay
+    await page.locator('a[href="/sweeps/s1"]').waitFor({ state: 'detached' });
     await other.getByText('No such sweep').waitFor();
+  });
+
+  it('can be undone on every page of the sweep, also after a reload and by another user', async () => {
+    const world = smallWorld();
+    world.changeSweep('s1', 'completed', 'all trials have ended');
+    const server = await harness.serve(world);
+    const page = await harness.open(server, '/sweeps/s1');
+    const trial = await harness.open(server, '/sweeps/s1/trials/0');
+    await trial.getByRole('heading', { name: 'Trial 0' }).waitFor();
+    await page.getByRole('button', { name: 'Delete…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'Sweeps' }).waitFor();
+    await page.reload();
+    const bar = page.getByTestId('deletion');
+    await bar.getByText('fashion-mnist will be deleted.').waitFor();
+    await bar.getByText(/^\d+ s left$/).waitFor();
+    await trial.getByTestId('deletion').waitFor();
+
+    await page.goto(`${server.url}/sweeps/s1`);
+    await bar.waitFor();
+    expect(await page.getByRole('button', { name: 'Delete…' }).count()).toBe(0);
+    await bar.getByRole('button', { name: 'Undo' }).click();
+    await page.getByText('s1: it is kept').waitFor();
+    await page.getByRole('button', { name: 'Delete…' }).waitFor();
+    await trial.getByTestId('deletion').waitFor({ state: 'detached' });
+    expect(server.requests).toContain('POST /sweeps/s1:undelete');
   });
 
   it('shows on the page that another user has deleted the sweep', async () => {
@@ -173,6 +238,16 @@ describe('enqueueing', () => {
 });
 
 describe('the keyboard', () => {
+  it('enqueues a copy of the selected trial', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1?trial=9');
+    await page.getByRole('button', { name: 'Enqueue…' }).waitFor();
+    await page.keyboard.press('e');
+    const dialog = page.getByRole('dialog', { name: 'Enqueue a configuration' });
+    await dialog.getByText('The values are those of trial 9.').waitFor();
+    expect(await dialog.getByLabel('lr').inputValue()).toBe(String(world.trial('s1', 9).config.lr));
+  });
+
   it('opens and closes a dialog, and the focus returns', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1');
     await page.getByRole('button', { name: 'Extend…' }).focus();

@@ -2,12 +2,11 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 
 import { smallReplay } from '../mock/replays';
-import { frontWorld, largeWorld, pauseAt, promotingWorld, smallWorld } from '../mock/scenarios';
-import { Harness, pointsOf, rowNumbers, settledBox, waitForPoints } from './harness';
+import { frontWorld, pauseAt, promotingWorld, smallWorld } from '../mock/scenarios';
+import { World } from '../mock/world';
+import { Harness, pointsOf, row, rowNumbers, settledBox, waitForPoints } from './harness';
 
 const harness = new Harness();
-
-const row = (page: Page, trial: number) => page.locator(`tr[data-trial="${trial}"]`);
 
 describe('the importance of parameters', () => {
   it('has bars, the longest first, or says why there are none', async () => {
@@ -19,17 +18,34 @@ describe('the importance of parameters', () => {
 
     world.importances.set('accuracy', {
       metric: 'accuracy',
+      mode: 'max',
+      step: 9,
       trials: 40,
       best: 5,
       reason: '',
       parameters: [
-        { name: 'lr', importance: 0.75 },
-        { name: 'width', importance: 0.25 },
+        { name: 'lr', importance: 0.75, low: 0.6, high: 0.9 },
+        { name: 'width', importance: 0.25, low: 0.1, high: 0.4 },
       ],
     });
     await page.reload();
-    await card.getByText('best 5 of 40 trials').waitFor();
-    expect(await card.locator('tr').allTextContents()).toEqual(['lr75%', 'width25%']);
+    await card.getByText('best 5 of 40 trials up to step 9').waitFor();
+    expect(await card.locator('tbody tr').allTextContents()).toEqual([
+      'lr75%60–90',
+      'width25%10–40',
+    ]);
+  });
+
+  it('is available for a metric that is not an objective, with low or high values as the best', async () => {
+    const server = await harness.serve(smallWorld());
+    const page = await harness.open(server, '/sweeps/s1');
+    const card = page.getByTestId('importance');
+    await card.getByLabel('for').selectOption('loss');
+    await card.getByLabel('best is').selectOption('high');
+    await expect
+      .poll(() => server.requests, { timeout: 20_000 })
+      .toContain('GET /sweeps/s1/importance?metric=loss&mode=max');
+    expect(server.requests).toContain('GET /sweeps/s1/importance?metric=loss&mode=min');
   });
 
   it('is read again when a trial has ended', async () => {
@@ -76,8 +92,8 @@ describe('several metrics', () => {
   it('each have the importance of parameters', async () => {
     const world = frontWorld();
     const importance = (metric: string, name: string) => ({
-      ...{ metric, trials: 40, best: 5, reason: '' },
-      parameters: [{ name, importance: 1 }],
+      ...{ metric, mode: 'max' as const, step: 9, trials: 40, best: 5, reason: '' },
+      parameters: [{ name, importance: 1, low: 1, high: 1 }],
     });
     world.importances.set('accuracy', importance('accuracy', 'lr'));
     world.importances.set('latency_ms', importance('latency_ms', 'width'));
@@ -87,7 +103,7 @@ describe('several metrics', () => {
     await card.getByText('lr', { exact: true }).waitFor();
     await card.getByLabel('for').selectOption('latency_ms');
     await card.getByText('width', { exact: true }).waitFor();
-    expect(await card.locator('tr').allTextContents()).toEqual(['width100%']);
+    expect(await card.locator('tbody tr').allTextContents()).toEqual(['width100%100–100']);
     expect(server.requests).toContain('GET /sweeps/s1/importance?metric=latency_ms');
   });
 });
@@ -102,11 +118,11 @@ describe('rungs that trials are paused at', () => {
     await rungs.first().waitFor();
     expect(await rungs.allTextContents()).toEqual([
       'step 11 continued, 2 paused3',
-      'step 3no trial yet0',
-      'step 9no trial yet0',
+      expect.stringMatching(/^step 3\D+0$/),
+      expect.stringMatching(/^step 9\D+0$/),
     ]);
-    expect(await note(page, 0).textContent()).toBe('running past rung 1');
-    expect(await note(page, 1).textContent()).toBe('paused at rung 1');
+    expect(await note(page, 0).textContent()).toMatch(/^running past\b.* 1$/);
+    expect(await note(page, 1).textContent()).toMatch(/^paused at\b.* 1$/);
     await row(page, 1).getByText('Paused at step 1: accuracy 0.5 is rank 2 of 2').waitFor();
   });
 
@@ -123,7 +139,7 @@ describe('rungs that trials are paused at', () => {
 
     world.change(trial, 'pending', 'promoted at rung 3: accuracy 0.8 is rank 1 of 3 at rung 3');
     await row(page, 0).getByText('Promoted at rung 3: accuracy 0.8 is rank 1 of 3').waitFor();
-    expect(await note(page, 0).textContent()).toBe('pending past rung 3');
+    expect(await note(page, 0).textContent()).toMatch(/^pending past\b.* 3$/);
     expect(await rung.textContent()).toBe('step 31 continued1');
     world.start(trial);
     await note(page, 0).getByText('running').waitFor();
@@ -296,89 +312,35 @@ describe('the learning curves', () => {
   });
 });
 
-describe('the trials', () => {
-  it('begin with the best', async () => {
-    const world = smallWorld();
+describe('a chart without anything to draw', () => {
+  it('says that the filter hides the trials, and clears it', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1?q=lr%3E900');
+    const chart = page.locator('.plot');
+    await chart.getByText('The filter hides all of the 11 trials.').waitFor();
+    await page.getByText('No trial matches the filter.').waitFor();
+    await page.getByRole('button', { name: 'Table' }).click();
+    await page.locator('.plot-table').getByText('The filter hides').waitFor();
+    await page.getByRole('button', { name: 'Clear the filter' }).first().click();
+    await row(page, 9).waitFor();
+    expect(new URL(page.url()).search).toBe('');
+  });
+
+  it('says why a sweep has failed, and where to look', async () => {
+    const world = new World();
+    world.addSweep({ id: 's1', name: 'broken' });
+    for (let i = 0; i < 3; i += 1) {
+      const trial = world.addTrial('s1', { lr: 0.1 });
+      world.start(trial);
+      world.change(trial, 'failed', 'rank 0 exited with code 1');
+    }
+    world.changeSweep('s1', 'failed', 'the first 3 trials failed before any report');
     const page = await harness.open(await harness.serve(world), '/sweeps/s1');
-    await row(page, 3).waitFor();
-    const best = world.trialsOf('s1').map((trial) => trial.best as number);
-    const shown = (await rowNumbers(page)).map((number) => best[number] as number);
-    const finite = shown.filter(Number.isFinite);
-    expect(finite).toEqual([...finite].sort((a, b) => b - a));
-    expect(shown.at(-1)).toBe('nan');
-  });
-
-  it('are sorted by a click on a header, and reversed by another click', async () => {
-    const world = smallWorld();
-    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
-    const header = page.getByRole('columnheader', { name: 'lr' });
-    await header.getByRole('button').click();
-    await page.locator('th[aria-sort=ascending]').getByText('lr').waitFor();
-    const rates = world.trialsOf('s1').map((trial) => trial.config.lr as number);
-    const shown = async (): Promise<number[]> =>
-      (await rowNumbers(page)).map((number) => rates[number] as number);
-    expect(await shown()).toEqual([...rates].sort((a, b) => a - b));
-    await header.getByRole('button').click();
-    await page.locator('th[aria-sort=descending]').getByText('lr').waitFor();
-    expect(await shown()).toEqual([...rates].sort((a, b) => b - a));
-    expect(new URL(page.url()).searchParams.get('sort')).toBe('-config.lr');
-  });
-
-  it('are sorted from the keyboard', async () => {
-    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1');
-    await page.getByRole('columnheader', { name: 'trial' }).getByRole('button').focus();
-    await page.keyboard.press('Enter');
-    await page.locator('th[aria-sort=ascending]').getByText('trial').waitFor();
-    expect(await rowNumbers(page)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-  });
-
-  it('show why a trial was stopped', async () => {
-    const world = smallWorld();
-    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
-    const stopped = world.trialsOf('s1').find((trial) => trial.state === 'stopped');
-    const reason = row(page, stopped?.number ?? -1).locator('.reason');
-    expect(await reason.textContent()).toMatch(
-      /^Stopped at step 1: accuracy 0\.\d+ is rank \d of \d at rung 1; the best \d go on \(cutoff 0\.\d+\)\.$/,
-    );
-  });
-
-  it('show that a trial is stopped while the page is open', async () => {
-    const world = smallWorld();
-    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
-    await row(page, 10).getByText('running').waitFor();
-    world.change(
-      world.trial('s1', 10),
-      'stopped',
-      'stopped at step 1: accuracy 0.5 is rank 10 of 11',
-    );
-    await row(page, 10).getByText('Stopped at step 1: accuracy 0.5 is rank 10 of 11.').waitFor();
-    await page.getByRole('button', { name: 'stopped 3' }).waitFor();
-  });
-
-  it('are selected by j and k, which highlights the line, and opened by Enter', async () => {
-    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1?sort=number');
-    await row(page, 0).waitFor();
-    for (const key of ['j', 'j', 'j', 'k']) await page.keyboard.press(key);
-    await page.locator('tr[aria-current=true][data-trial="1"]').waitFor();
-    await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name: 'Trial 1' }).waitFor();
-    await page.goBack();
-    await page.locator('tr[aria-current=true][data-trial="1"]').waitFor();
-  });
-
-  it('are filtered by words and by states, in the table and in the chart', async () => {
-    const world = smallWorld();
-    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
-    await row(page, 3).waitFor();
-    await page.keyboard.press('/');
-    await page.keyboard.type('optimizer=sgd');
-    const sgd = world.trialsOf('s1').filter((trial) => trial.config.optimizer === 'sgd').length;
-    await page.locator(`[data-testid=curves][data-lines="${sgd}"]`).waitFor();
-    expect((await rowNumbers(page)).length).toBe(sgd);
-    await page.getByLabel('Filter trials').fill('');
-    await page.getByRole('button', { name: 'running 2' }).click();
-    await page.locator('[data-testid=curves][data-lines="2"]').waitFor();
-    expect((await rowNumbers(page)).sort()).toEqual([10, 9]);
+    const chart = page.locator('.plot');
+    await chart
+      .getByText(/None of the 3 trials has reported accuracy. The sweep has failed./)
+      .waitFor();
+    await chart.getByText('its attempts have the last lines of the log').waitFor();
+    await page.getByText('No trial has reported accuracy.', { exact: true }).waitFor();
   });
 });
 
@@ -386,12 +348,14 @@ describe('the rest of the page', () => {
   it('says what a sweep waits for, until it does not', async () => {
     const world = smallWorld();
     const page = await harness.open(await harness.serve(world), '/sweeps/s3');
-    await page
+    const notice = page.locator('.notice');
+    await notice
       .getByText('Trial 0 needs 8 GPUs; executor box has none and node-7 is lost.')
       .waitFor();
+    await page.locator('.plot').getByText('Trial 0 needs 8 GPUs').waitFor();
     world.sweep('s3').waiting_reason = '';
     world.start(world.trial('s3', 0));
-    await page.getByText('Trial 0 needs 8 GPUs').waitFor({ state: 'detached' });
+    await notice.waitFor({ state: 'detached' });
   });
 
   it('has the best configuration with its checkpoint to copy', async () => {
@@ -417,43 +381,96 @@ describe('the rest of the page', () => {
     expect(await page.getByRole('row', { name: /lr/ }).textContent()).toContain('0.001 … 0.5, log');
   });
 
+  it('shows the edited file, and what differs from the file as sent', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1?tab=file');
+    const shown = page.getByTestId('file');
+    await shown.getByText('max_trials: 12').waitFor();
+    await page.getByTestId('stream').getByText('live').waitFor();
+    world.edit('s1', { max_trials: 40 }, ['stop.max_trials 40']);
+    await page.locator('.diff-added').getByText('max_trials: 40').waitFor();
+    await page.locator('.diff-removed').getByText('max_trials: 12').waitFor();
+    await page.getByText(/Last edit by admin, .*stop\.max_trials 40/).waitFor();
+    await page.getByLabel('show').selectOption('as sent');
+    await expect.poll(() => shown.textContent(), { timeout: 20_000 }).toBe(world.sweep('s1').file);
+    await page.getByLabel('show').selectOption('now');
+    await expect
+      .poll(() => shown.textContent(), { timeout: 20_000 })
+      .toBe(world.sweep('s1').resolved_file);
+  });
+
+  it('shows an edit until it is dismissed, and keeps it in the facts', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await page.getByTestId('stream').getByText('live').waitFor();
+    world.edit('s1', { max_trials: 40 }, ['stop.max_trials 40']);
+    const notice = page.locator('.notice', { hasText: 'stop.max_trials 40' });
+    await notice.getByRole('button', { name: 'Dismiss' }).click();
+    await notice.waitFor({ state: 'detached' });
+    await page.reload();
+    await page.locator('.fact', { hasText: 'Last edit' }).getByText('by admin').waitFor();
+    expect(await notice.count()).toBe(0);
+  });
+
+  it('says how many trials failed, also after the sweep has completed', async () => {
+    const world = smallWorld();
+    world.changeSweep('s1', 'completed', 'all trials have ended');
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await page.getByRole('link', { name: '1 trial failed' }).click();
+    await row(page, 8).waitFor();
+    expect(await rowNumbers(page)).toEqual([8]);
+  });
+
+  it('has the state and the name of the sweep in the title of the tab', async () => {
+    const world = smallWorld();
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await expect
+      .poll(() => page.title(), { timeout: 20_000 })
+      .toBe('running · fashion-mnist · Attune');
+    await page.getByTestId('stream').getByText('live').waitFor();
+    world.changeSweep('s1', 'completed', 'all trials have ended');
+    await expect
+      .poll(() => page.title(), { timeout: 20_000 })
+      .toBe('completed · fashion-mnist · Attune');
+  });
+
+  it('says since when the server is gone, and what runs without it', async () => {
+    const server = await harness.serve(smallWorld());
+    const page = await harness.open(server, '/sweeps/s1');
+    await page.getByTestId('stream').getByText('live').waitFor();
+    await page.route('**/api/v1/**', (route) => route.abort());
+    server.dropStreams();
+    const banner = page.getByTestId('server-banner');
+    await banner.getByText('1 trial ran then: its gang trains on without it').waitFor();
+    await page.unroute('**/api/v1/**');
+    await banner.waitFor({ state: 'detached' });
+  });
+
+  it('remembers that notifications are on', async () => {
+    const server = await harness.serve(smallWorld());
+    const page = await harness.open(server, '/sweeps/s1', { permissions: ['notifications'] });
+    await page.getByRole('button', { name: 'Notifications: off' }).click();
+    const on = page.getByRole('button', { name: 'Notifications: on' });
+    await on.waitFor();
+    await page.reload();
+    await on.waitFor();
+    await on.click();
+    await page.getByRole('button', { name: 'Notifications: off' }).waitFor();
+  });
+
   it('loads when the server is available again', async () => {
     const server = await harness.serve(smallWorld());
     const page = await harness.stranger();
     await page.goto(`${server.url}/login?token=test-token`);
-    await page.route('**/curves', (route) => route.abort('connectionrefused'));
+    await page.route('**/trials*', (route) => route.abort('connectionrefused'));
     await page.goto(`${server.url}/sweeps/s1`);
     await page.getByRole('alert').getByText('The server does not answer').waitFor();
-    await page.unroute('**/curves');
+    await page.unroute('**/trials*');
     await page.getByRole('heading', { name: 'fashion-mnist' }).waitFor();
   });
 
   it('says when there is no such sweep', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/nope');
     await page.getByRole('alert').getByText('No such sweep').waitFor();
-  });
-});
-
-describe('a sweep of two thousand trials', () => {
-  it('has few rows in the document, and one key shows the last', async () => {
-    const world = largeWorld(2000);
-    const page = await harness.open(await harness.serve(world), '/sweeps/big?sort=number');
-    await row(page, 0).waitFor();
-    expect(await page.locator('tr[data-trial]').count()).toBeLessThan(80);
-    await page.keyboard.press('End');
-    await row(page, 2000).waitFor();
-    expect(await page.locator('tr[data-trial]').count()).toBeLessThan(80);
-    await page.keyboard.press('Home');
-    await row(page, 0).waitFor();
-  });
-
-  it('handles a thousand reports', async () => {
-    const world = largeWorld(2000);
-    const page = await harness.open(await harness.serve(world), '/sweeps/big');
-    await waitForPoints(page, pointsOf(world, 'big'));
-    const trial = world.trial('big', 2000);
-    for (let step = 1; step <= 1000; step += 1)
-      world.report(trial, step, { accuracy: 0.5 + step / 10_000 });
-    await waitForPoints(page, pointsOf(world, 'big'));
   });
 });

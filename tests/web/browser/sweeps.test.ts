@@ -1,9 +1,11 @@
+import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 
 import type { Amount, Executor, Fleet } from '../../../web/src/api/contract';
 import { smallWorld } from '../mock/scenarios';
+import { usageWorld } from '../mock/usage';
 import { World } from '../mock/world';
-import { Harness } from './harness';
+import { Harness, row } from './harness';
 
 const harness = new Harness();
 
@@ -12,7 +14,7 @@ describe('the list of sweeps', () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/');
     const rows = page.locator('tbody tr');
     await rows.first().waitFor();
-    expect(await rows.locator('th a').allTextContents()).toEqual([
+    expect(await rows.locator('th a:not(.tag)').allTextContents()).toEqual([
       'fashion-mnist',
       'transformer-large',
       'resnet-baseline',
@@ -59,6 +61,12 @@ describe('the list of sweeps', () => {
     await page.waitForURL(/q=nightly/);
     await page.getByRole('link', { name: 'resnet-baseline' }).waitFor();
     expect(await page.locator('tbody tr').count()).toBe(1);
+    await page.locator('input[type=search]').fill('tag:night'); // not the whole tag
+    await page.getByText('No sweep matches').waitFor();
+    await page.locator('input[type=search]').fill('');
+    await page.getByRole('link', { name: 'nightly' }).click();
+    await page.waitForURL(/q=tag%3Anightly/);
+    await page.getByRole('link', { name: 'fashion-mnist' }).waitFor({ state: 'detached' });
   });
 
   it('says how to start the first sweep', async () => {
@@ -109,7 +117,7 @@ describe('the executors', () => {
     await page.getByRole('button', { name: 'Drain', exact: true }).click();
     await page.getByText('A new disk.').waitFor();
     expect(server.bodies.at(-1)).toEqual({ reason: 'a new disk', now: true });
-    expect(await page.locator('.strip').textContent()).toContain('(1 out of service)');
+    expect(await page.locator('.strip').textContent()).toContain('(1 out');
     await page.getByRole('button', { name: 'Resume box' }).click();
     await page.getByRole('button', { name: 'Drain box' }).waitFor();
   });
@@ -134,7 +142,51 @@ describe('the executors', () => {
     await page.getByText('4 gangs of 4 trials failed.').waitFor();
     await page.getByText('quarantined', { exact: false }).first().waitFor();
     await page.getByRole('button', { name: 'Resume node-7' }).waitFor();
-    expect(await page.locator('.strip').textContent()).toContain('(2 out of service)');
+    expect(await page.locator('.strip').textContent()).toContain('(2 out');
+  });
+});
+
+describe('a narrow window', () => {
+  it.each([
+    ['/', 390],
+    ['/', 1280],
+    ['/sweeps/s1', 390],
+    ['/sweeps/s1?tab=file', 390],
+    ['/sweeps/s1/trials/8', 390],
+    ['/executors', 390],
+    ['/queue', 390],
+    ['/compare?sweeps=s1,s2', 390],
+    ['/sweeps/s1/compare?trials=0,8', 390],
+  ])('shows %s at %i px without cutting it', async (path, width) => {
+    const world = usageWorld();
+    const name = 'a-sweep-with-a-very-long-name-'.repeat(5);
+    world.sweep('s1').name = name;
+    for (const gang of world.queue) gang.sweep_name = name;
+    const page = await harness.open(await harness.serve(world), path, {
+      viewport: { width, height: 900 },
+    });
+    await page.locator('main table, main pre').first().waitFor();
+    const wide = () => page.evaluate(() => document.documentElement.scrollWidth);
+    expect(await wide()).toBeLessThanOrEqual(width);
+    if (!['/', '/executors', '/queue'].includes(path)) return;
+    // The table itself does not scroll sideways either.
+    const list = page.locator('.table-scroll').first();
+    const [inner, outer] = await list.evaluate((box) => [box.scrollWidth, box.clientWidth]);
+    expect(inner).toBeLessThanOrEqual(outer as number);
+  });
+});
+
+describe('the resources of an executor', () => {
+  it('are told as reserved, and apart from what is free on its host', async () => {
+    const world = smallWorld();
+    const [box] = world.executors;
+    if (box) box.memory_free_bytes = box.memory_bytes;
+    const page = await harness.open(await harness.serve(world), '/executors');
+    await page.getByRole('columnheader', { name: 'memory reserved' }).waitFor();
+    const row = page.getByRole('row', { name: /^box/ });
+    expect(await row.textContent()).toContain('none of 23.4 GiB');
+    expect(await row.textContent()).toContain('9.0 GiB of memory');
+    expect(await page.getByText('in use').count()).toBe(0);
   });
 });
 
@@ -234,7 +286,7 @@ describe('the keyboard', () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/');
     await page.locator('tbody tr').first().waitFor();
     await page.keyboard.press('Tab');
-    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Skip to content');
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toMatch(/^Skip\b/);
     await page.keyboard.press('Enter');
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
   });
@@ -246,5 +298,75 @@ describe('the keyboard', () => {
     await page.getByRole('dialog', { name: 'Keys' }).waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'detached' });
+  });
+});
+
+describe('a wide window', () => {
+  it('is used by the page of a sweep, with two columns of cards', async () => {
+    const width = 2560;
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1', {
+      viewport: { width, height: 1200 },
+    });
+    const chart = page.locator('.overview > .panel');
+    await chart.waitFor();
+    const room = await chart.evaluate((panel) => panel.clientWidth);
+    expect(room).toBeGreaterThan(0.6 * width);
+    const cards = page.locator('.side > .card');
+    await cards.nth(1).waitFor();
+    const lefts = await cards.evaluateAll((all) =>
+      all.map((each) => each.getBoundingClientRect().left),
+    );
+    expect(new Set(lefts).size).toBe(2);
+  });
+});
+
+describe('the commands', () => {
+  const openPalette = async (page: Page) => {
+    await page.keyboard.press('Control+k');
+    const palette = page.getByRole('dialog', { name: 'Commands' });
+    await palette.getByRole('option').first().waitFor();
+    return palette;
+  };
+
+  it('find a view, an action, a sweep and a trial from the keyboard', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1');
+    await row(page, 9).waitFor();
+    await page.getByRole('button', { name: 'Pause' }).waitFor();
+    let palette = await openPalette(page);
+    await page.keyboard.type('hstry');
+    await palette.getByRole('option', { name: 'History' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.locator('[data-testid=history]').waitFor();
+
+    palette = await openPalette(page);
+    await page.keyboard.type('kill');
+    await palette.getByRole('option', { selected: true }).getByText('Kill…').waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog', { name: 'Kill fashion-mnist?' }).waitFor();
+    await page.keyboard.press('Escape');
+
+    palette = await openPalette(page);
+    await page.keyboard.type('9');
+    await palette.getByRole('option', { selected: true }).getByText('s1/9').waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/sweeps\/s1\/trials\/9$/);
+
+    palette = await openPalette(page);
+    await page.keyboard.type('resnet');
+    await palette.getByRole('option', { name: 's2 resnet-baseline' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/sweeps\/s2$/);
+  });
+
+  it('say that nothing matches, and are without the actions of others for a viewer', async () => {
+    const world = smallWorld();
+    world.role = 'viewer';
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1');
+    await page.getByTitle('End the session of ada').waitFor();
+    const palette = await openPalette(page);
+    await page.keyboard.type('enqueue');
+    await palette.getByText('Nothing matches.').waitFor();
+    await page.keyboard.press('Escape');
+    await palette.waitFor({ state: 'detached' });
   });
 });

@@ -106,6 +106,24 @@ describe('a trial', () => {
     expect(await decision.textContent()).not.toContain('0 of 0');
   });
 
+  it('that has completed shows its last verdict as a success', async () => {
+    const world = smallWorld();
+    const trial = world.trialsOf('s1').find(({ state }) => state === 'completed');
+    if (!trial) throw new Error('no trial has completed');
+    const facts = { rung: 0, value: 0.6, cutoff: null, rank: 0, peers: 0 };
+    world.decide(trial, {
+      ...{ step: 9, verdict: 'stop', reason: 'reached step 9, the last', rule: 'max_step' },
+      ...facts,
+    });
+    const page = await harness.open(
+      await harness.serve(world),
+      `/sweeps/s1/trials/${trial.number}`,
+    );
+    const verdict = page.getByTestId('decisions').locator('tbody tr').last().locator('.state');
+    await verdict.getByText('complete').waitFor();
+    expect(await verdict.getAttribute('class')).toContain('state-completed');
+  });
+
   it('shows a failure with the last lines of the log', async () => {
     const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1/trials/8');
     const attempts = page.getByTestId('attempts');
@@ -208,5 +226,57 @@ describe("a rank's log", () => {
       .getByRole('alert')
       .getByText('executor box, which holds the log, is not connected')
       .waitFor();
+  });
+});
+
+describe('the whole log', () => {
+  it('is searched from match to match, and downloaded', async () => {
+    const page = await harness.open(await harness.serve(smallWorld()), '/sweeps/s1/trials/3');
+    await page.getByLabel('find').fill('/epoch [12] /');
+    await page.getByRole('button', { name: 'Search the log' }).click();
+    const matches = page.getByTestId('log-matches');
+    await matches.getByText('2 lines of the whole log match.').waitFor();
+    expect(await matches.locator('mark').allTextContents()).toEqual(['epoch 1 ', 'epoch 2 ']);
+
+    const place = page.getByTestId('current-match');
+    const line = matches.locator('[aria-current=true]');
+    const expectAt = async (at: string, text: string): Promise<void> => {
+      await place.getByText(at, { exact: true }).waitFor();
+      expect(await line.allTextContents()).toEqual([expect.stringContaining(text)]);
+    };
+    await expectAt('1 of 2', 'epoch 1 ');
+    await page.getByRole('button', { name: 'Next match' }).click();
+    await expectAt('2 of 2', 'epoch 2 ');
+    await page.getByRole('button', { name: 'Previous match' }).click();
+    await expectAt('1 of 2', 'epoch 1 ');
+    await page.getByLabel('find').press('Shift+Enter');
+    await expectAt('2 of 2', 'epoch 2 ');
+    await page.getByLabel('find').press('Enter');
+    await expectAt('1 of 2', 'epoch 1 ');
+
+    await page.getByLabel('find').fill('/(/');
+    await page.getByRole('button', { name: 'Search the log' }).click();
+    await page.getByRole('alert').getByText('Invalid regular expression').waitFor();
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download the log' }).click();
+    expect((await saved).suggestedFilename()).toBe('s1-3-attempt-1-rank-0.log');
+  });
+
+  it('survives a regular expression that would take years', async () => {
+    const world = smallWorld();
+    world.log(world.trial('s1', 3), 0, `${'a'.repeat(60)}b\n`);
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/3');
+    await page.clock.install();
+    await page.getByLabel('find').fill('/(a+)+$/');
+    await page.getByRole('button', { name: 'Search the log' }).click();
+    const alert = page.getByRole('alert').getByText('The search for /(a+)+$/i was stopped');
+    const isStopped = async (): Promise<boolean> => {
+      await page.clock.fastForward(2000);
+      return alert.isVisible();
+    };
+    await expect.poll(isStopped, { timeout: 20_000 }).toBe(true);
+    await page.getByLabel('find').fill('aab');
+    await page.getByLabel('find').press('Enter');
+    await page.getByTestId('log-matches').getByText('1 line of the whole log').waitFor();
   });
 });

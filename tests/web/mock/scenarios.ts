@@ -19,7 +19,7 @@ resources: {workers: 2, cpus_per_worker: 1}
 stop: {max_trials: 12}
 `;
 
-const parameters: Parameter[] = [
+export const parameters: Parameter[] = [
   { name: 'lr', type: 'float', min: 0.001, max: 0.5, scale: 'log' },
   { name: 'momentum', type: 'float', min: 0, max: 0.99, scale: 'linear' },
   { name: 'width', type: 'int', min: 8, max: 64, scale: 'linear', step: 8 },
@@ -27,7 +27,7 @@ const parameters: Parameter[] = [
   { name: 'batch', type: 'constant', value: 128 },
 ];
 
-function drawConfig(random: () => number): Config {
+export function drawConfig(random: () => number): Config {
   return {
     lr: Number((0.001 * Math.pow(500, random())).toPrecision(6)),
     momentum: Number((random() * 0.99).toPrecision(5)),
@@ -61,12 +61,13 @@ export function train(world: World, trial: TrialDetail, until: number, random: (
 export function runAsha(world: World, id: string, trials: number, seed: number): void {
   const random = randomStream(seed);
   const sweep = world.sweep(id);
+  const peersAt = new Map(sweep.rungs.map((rung) => [rung, [] as number[]]));
   for (let i = 0; i < trials; i += 1) {
     const trial = world.addTrial(id, drawConfig(random));
     world.start(trial);
-    for (const rung of sweep.rungs) {
+    for (const [rung, peers] of peersAt) {
       train(world, trial, rung, random);
-      if (rung !== sweep.rungs.at(-1) && stopAtRung(world, trial, rung)) break;
+      if (rung !== sweep.rungs.at(-1) && stopAtRung(world, trial, rung, peers)) break;
     }
     world.checkpoint(trial);
     if (trial.state === 'running') {
@@ -75,15 +76,24 @@ export function runAsha(world: World, id: string, trials: number, seed: number):
   }
 }
 
-function stopAtRung(world: World, trial: TrialDetail, rung: number): boolean {
+/** How many values of a list, the best first, are better. */
+function placeAmong(values: readonly number[], value: number): number {
+  let [low, high] = [0, values.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((values[middle] as number) > value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** `peers` has the values of the trials that have reached the rung before, the best first. */
+function stopAtRung(world: World, trial: TrialDetail, rung: number, peers: number[]): boolean {
   const value = trial.best as number;
-  const peers = world
-    .trialsOf(trial.sweep)
-    .map((each) => each.history.find((point) => point.step === rung)?.metrics.accuracy as number)
-    .filter((each) => each !== undefined)
-    .sort((a, b) => b - a);
+  const reached = trial.metrics.accuracy as number;
+  peers.splice(placeAmong(peers, reached), 0, reached);
   const keep = Math.floor(peers.length / 3);
-  const rank = peers.filter((each) => each > value).length + 1;
+  const rank = placeAmong(peers, value) + 1;
   const cutoff = peers[Math.max(0, keep - 1)] as number;
   const stops = keep > 0 && rank > keep;
   const reason = stops
@@ -279,6 +289,77 @@ export function conditionalWorld(): World {
     if (i === 5) world.change(trial, 'failed', 'rank 0 exited with code 1');
     else if (i < 5) world.change(trial, 'completed', 'reached step 1, the last');
   });
+  return world;
+}
+
+/** A sweep of three metrics, s1. Trials 0, 1 and 3 are on its front; trial 2 is dominated. */
+export function threeMetricWorld(): World {
+  const world = new World();
+  world.addSweep({
+    id: 's1',
+    name: 'small-fast-and-good',
+    metrics: [
+      { name: 'accuracy', mode: 'max', target: null },
+      { name: 'latency_ms', mode: 'min', target: null },
+      { name: 'size_mb', mode: 'min', target: null },
+    ],
+    scheduler: 'none',
+    rungs: [],
+    parameters,
+  });
+  for (const [accuracy, latency_ms, size_mb] of [
+    [0.8, 12, 40],
+    [0.7, 10, 35],
+    [0.65, 15, 50],
+    [0.9, 30, 45],
+  ] as const) {
+    const trial = world.addTrial('s1', drawConfig(randomStream(latency_ms)));
+    world.start(trial);
+    world.report(trial, 1, { accuracy, latency_ms, size_mb });
+  }
+  return world;
+}
+
+/**
+ * A sweep, s1, that has failed: trials 0 to 4 cannot read a file, 5 left with exit code 137, and 6 is
+ * complete.
+ */
+export function failingWorld(): World {
+  const world = new World();
+  world.addSweep({ id: 's1', name: 'failing', scheduler: 'none', rungs: [], parameters });
+  for (let number = 0; number < 7; number += 1) {
+    const trial = world.addTrial('s1', drawConfig(randomStream(number)));
+    world.start(trial);
+    if (number === 6) {
+      world.report(trial, 1, { accuracy: 0.5 });
+      world.change(trial, 'completed', 'reached step 1, the last');
+      continue;
+    }
+    const message =
+      number === 5
+        ? 'rank 0 left with exit code 137'
+        : `rank 1: cannot read /data/part-${number}.csv`;
+    const attempt = trial.attempts[0];
+    if (attempt) attempt.failure = `${message}\nopening part ${number}\nNo such file or directory`;
+    world.change(trial, 'failed', message);
+  }
+  world.changeSweep('s1', 'failed', '6 of 7 trials have failed');
+  return world;
+}
+
+/** A population of four trials, s1. At step 3, trial 3 continued from trial 0; all are at step 6. */
+export function populationWorld(): World {
+  const world = new World();
+  world.addSweep({ id: 's1', name: 'population', scheduler: 'pbt', rungs: [], parameters });
+  const random = randomStream(12);
+  for (let number = 0; number < 4; number += 1) {
+    const trial = world.addTrial('s1', drawConfig(random));
+    world.start(trial);
+    train(world, trial, 3, random);
+    world.checkpoint(trial);
+  }
+  world.clone(world.trial('s1', 3), 0, 3);
+  for (const trial of world.trialsOf('s1')) train(world, trial, 6, random);
   return world;
 }
 

@@ -2,10 +2,18 @@ import { readFileSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
+import { gzipSync } from 'node:zlib';
 
+import { curvesType } from '../../../web/src/api/curves';
 import type { AttuneEvent } from '../../../web/src/api/events';
-import type { Problem, TrialDetail } from '../../../web/src/api/contract';
+import type { NewToken, Problem, TrialDetail } from '../../../web/src/api/contract';
+import { leastZipped, zipped } from './curve_pages';
+import { BadQuery, listedTrials } from './listing';
+import { toWire } from './random';
+import { branchesOf, checkpointFile, checkpointOf, failuresOf, resolvedOf } from './analysis';
+import { created, edited, simulated, validated } from './files';
 import { Refusal, deleteSweep, steer } from './steering';
+import { noCost } from './no_cost';
 import { logKey, type World } from './world';
 
 export const token = 'test-token';
@@ -33,7 +41,8 @@ export class MockServer {
 
   private constructor(
     private readonly world: World,
-    private readonly pages: string,
+    /** The folder of the built page. */
+    readonly pages: string,
   ) {
     this.server = createServer((request, response) => this.answer(request, response));
   }
@@ -82,11 +91,31 @@ export class MockServer {
     if (!request.headers.cookie?.includes(`${this.cookie}=${token}`)) {
       return problem(response, 401, 'Not authorised', 'No token, or a wrong one.');
     }
+    if (this.world.role === 'viewer' && request.method !== 'GET') {
+      return problem(response, 403, 'The token is read-only', 'The token has the role viewer.');
+    }
+    if (path.startsWith('/tokens')) return void this.answerTokens(path, request, response);
     if (path === '/events') return this.stream(url, request, response);
+    if (path === '/session') {
+      const { role } = this.world;
+      return json(response, 200, { name: 'ada', role });
+    }
     if (path === '/executors') return json(response, 200, { executors: this.world.executors });
+    if (path === '/occupancy') {
+      return json(response, 200, { time: new Date(), executors: this.world.occupancy });
+    }
+    if (path === '/timeline') return this.timeline(url, response);
+    if (path === '/queue') {
+      const { items, next } = page(this.world.queue, url);
+      const total_size = this.world.queue.length;
+      return json(response, 200, { gangs: items, total_size, next_page_token: next });
+    }
     if (path === '/pilots') return json(response, 200, { fleets: this.world.pilots });
     const executor = /^\/executors\/([^/:]+):(drain|resume)$/.exec(path);
     if (executor) return void this.steerExecutor(executor, request, response);
+    const file = /^\/sweeps(?::(validate|simulate))?$/.exec(path);
+    if (file && request.method === 'POST')
+      return void this.sweepFile(file[1], url, request, response);
     const sweeps = /^\/sweeps(?:\/([^/:]+)(\/[^:]*)?(?::(\w+))?)?$/.exec(path);
     if (!sweeps) return problem(response, 404, 'Not found', `There is no ${path}.`);
     const [, id, rest, verb] = sweeps;
@@ -94,18 +123,65 @@ export class MockServer {
     if (!this.world.sweeps.has(id)) {
       return problem(response, 404, 'No such sweep', `There is no sweep ${id}.`);
     }
-    if (request.method === 'DELETE') return json(response, 202, deleteSweep(this.world, id));
+    if (request.method === 'DELETE') {
+      const delay = Number(url.searchParams.get('delay') ?? 0);
+      return json(response, 202, deleteSweep(this.world, id, delay));
+    }
     if (verb === 'replay') return void this.replay(id, request, response);
     const steers = verb ?? (request.method === 'POST' ? 'enqueue' : undefined);
-    if (steers) return void this.steer(id, rest ?? '', steers, request, response);
-    return this.sweepPart(id, rest ?? '', url, response);
+    if (steers) return void this.steer(id, rest ?? '', steers, url, request, response);
+    return this.sweepPart(id, rest ?? '', url, request, response);
   }
 
-  private sweepPart(id: string, rest: string, url: URL, response: ServerResponse): void {
+  private async answerTokens(
+    path: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const { tokens } = this.world;
+    if (request.method === 'GET') return json(response, 200, { tokens });
+    if (request.method === 'DELETE') {
+      const name = path.slice('/tokens/'.length);
+      this.world.tokens = tokens.filter((each) => each.name !== name);
+      return json(response, 200, { name, effect: 'revoked; its requests get 401' });
+    }
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { name, role = 'viewer' } = JSON.parse(Buffer.concat(chunks).toString()) as NewToken;
+    if (tokens.some((each) => each.name === name))
+      return problem(response, 409, 'Conflict', `${name} already has a token`);
+    const made = { name, role, expires: '2027-01-01T00:00:00Z', expired: false };
+    tokens.push(made);
+    return json(response, 201, { ...made, secret: 'shown-only-once' });
+  }
+
+  private sweepPart(
+    id: string,
+    rest: string,
+    url: URL,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): void {
     if (rest === '') return json(response, 200, this.world.sweep(id));
     if (rest === '/trials') return this.listTrials(id, url, response);
     if (rest === '/importance') return this.importance(id, url, response);
-    if (rest === '/curves') return this.curves(id, url, response);
+    if (rest === '/cost') {
+      return json(response, 200, this.world.costs.get(id) ?? { ...noCost, sweep: id });
+    }
+    if (rest === '/curves') {
+      if (request.headers.accept?.includes(curvesType)) return this.packedCurves(id, url, response);
+      return this.curves(id, url, response);
+    }
+    if (rest === '/resolved') return json(response, 200, resolvedOf(this.world, id));
+    if (rest === '/failures') return json(response, 200, failuresOf(this.world, id));
+    if (rest === '/activity') {
+      const actions = this.world.actions.get(id) ?? [];
+      return json(response, 200, { actions, next_page_token: '' });
+    }
+    if (rest === '/lineage')
+      return json(response, 200, { branches: branchesOf(this.world, id), next_page_token: '' });
+    const checkpoint = /^\/trials\/(\d+)\/checkpoints\/([\d-]+)(\/content)?$/.exec(rest);
+    if (checkpoint) return this.checkpoint(id, checkpoint, url, response);
     const trial = /^\/trials\/(\d+)(\/logs|\/logged|\/schedule)?$/.exec(rest);
     const found = trial && this.world.trialsOf(id)[Number(trial[1])];
     if (!found)
@@ -123,29 +199,48 @@ export class MockServer {
     return json(response, 200, found);
   }
 
+  private checkpoint(
+    id: string,
+    [, number, name = '', content]: RegExpExecArray,
+    url: URL,
+    response: ServerResponse,
+  ): void {
+    const found = checkpointOf(this.world, id, Number(number), name);
+    if (!found) return problem(response, 404, 'No such checkpoint', `There is no ${name}.`);
+    if (!content) return json(response, 200, found);
+    const file = checkpointFile(url.searchParams.get('file') ?? '');
+    if (!file) return problem(response, 404, 'No such file', 'The checkpoint has no such file.');
+    response.writeHead(200, {
+      'Content-Type': 'application/octet-stream',
+      'X-File-Size': file.length,
+    });
+    response.end(file.subarray(Number(url.searchParams.get('offset') ?? 0)));
+  }
+
   private listSweeps(url: URL, response: ServerResponse): void {
     const newestFirst = [...this.world.sweeps.values()].reverse();
     const { items, next } = page(newestFirst, url);
     const sweeps = items.map(
-      ({ file: _file, path: _path, parameters: _parameters, ...sweep }) => sweep,
+      ({
+        note: _note,
+        file: _file,
+        path: _path,
+        parameters: _parameters,
+        resolved_file: _now,
+        resolved_file_as_sent: _sent,
+        ...sweep
+      }) => sweep,
     );
     json(response, 200, { sweeps, next_page_token: next });
   }
 
   private listTrials(id: string, url: URL, response: ServerResponse): void {
-    const { items, next } = page(this.world.trialsOf(id), url);
-    const trials = items.map((trial) => {
-      const {
-        rationale: _r,
-        history: _h,
-        attempts: _a,
-        decisions: _d,
-        checkpoints: _c,
-        ...short
-      } = trial;
-      return short;
-    });
-    json(response, 200, { trials, next_page_token: next });
+    try {
+      json(response, 200, listedTrials(this.world, id, url.searchParams));
+    } catch (error) {
+      if (!(error instanceof BadQuery)) throw error;
+      problem(response, 400, 'Bad request', error.message);
+    }
   }
 
   // The message of the server for too few trials; otherwise the data of the test.
@@ -153,12 +248,24 @@ export class MockServer {
     const metric = url.searchParams.get('metric') ?? this.world.sweep(id).metric.name;
     const few = {
       metric,
+      mode: 'max',
+      step: 1,
       trials: 9,
       best: 0,
       reason: 'importance needs 20 trials',
       parameters: [],
     };
     json(response, 200, this.world.importances.get(metric) ?? few);
+  }
+
+  private timeline(url: URL, response: ServerResponse): void {
+    const limit = Number(url.searchParams.get('limit') ?? 1000);
+    json(response, 200, {
+      since: url.searchParams.get('since'),
+      until: new Date(),
+      attempts: this.world.held.slice(0, limit),
+      more: this.world.held.length > limit,
+    });
   }
 
   // Two pages, if a sweep has several trials.
@@ -168,18 +275,25 @@ export class MockServer {
     const half = Math.ceil(all.length / 2);
     const first = url.searchParams.get('page_token') === null;
     const page = first ? all.slice(0, half) : all.slice(half);
-    const trials = page.map(({ number, history }) => {
-      const points = history.filter((point) => metric in point.metrics);
+    const trials = page.map((trial) => {
+      const { steps, values } = this.world.pointsOf(trial, metric);
+      const first_step = steps[0];
       return {
-        number,
-        steps: points.map((point) => point.step),
-        values: points.map((point) => point.metrics[metric]),
-        segments: points.slice(0, 1).map(({ attempt, step }) => ({ attempt, first_step: step })),
-        clones: this.world.clones.get(`${id}/${number}`) ?? [],
+        number: trial.number,
+        steps,
+        values: values.map(toWire),
+        segments: first_step === undefined ? [] : [{ attempt: 1, first_step }],
+        clones: this.world.clones.get(`${id}/${trial.number}`) ?? [],
       };
     });
     const next_page_token = first && half < all.length ? 'second' : '';
     json(response, 200, { metric, seq: this.world.seq, next_page_token, trials });
+  }
+
+  private packedCurves(id: string, url: URL, response: ServerResponse): void {
+    const body = this.world.packed.answer(this.world, id, url.searchParams);
+    response.writeHead(200, { 'Content-Type': curvesType, ...(body.zipped ? zipped : {}) });
+    response.end(body.bytes);
   }
 
   private log(trial: TrialDetail, url: URL, response: ServerResponse): void {
@@ -234,15 +348,45 @@ export class MockServer {
     id: string,
     rest: string,
     verb: string,
+    url: URL,
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
+    const dryRun = url.searchParams.get('dry_run') === 'true';
+    await this.change(request, response, dryRun ? 200 : 202, (text) => {
+      const body = JSON.parse(text || '{}') as Record<string, unknown>;
+      if (!dryRun) this.bodies.push(body);
+      if (verb === 'edit') return edited(this.world, id, body, dryRun);
+      return steer(this.world, id, rest, verb, body);
+    });
+  }
+
+  /** Creates, checks or simulates a sweep file. */
+  private async sweepFile(
+    verb: string | undefined,
+    url: URL,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const key = String(request.headers['idempotency-key']);
+    await this.change(request, response, verb ? 200 : 201, (file) => {
+      if (verb === 'validate') return validated(this.world, file);
+      if (verb === 'simulate') return simulated(file, url.searchParams);
+      return created(this.world, file, key);
+    });
+  }
+
+  /** Answers a request with the result of its body, or with a refusal. */
+  private async change(
+    request: IncomingMessage,
+    response: ServerResponse,
+    status: number,
+    answer: (body: string) => object,
+  ): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    const body = JSON.parse(Buffer.concat(chunks).toString() || '{}') as Record<string, unknown>;
-    this.bodies.push(body);
     try {
-      json(response, 202, steer(this.world, id, rest, verb, body));
+      json(response, status, answer(Buffer.concat(chunks).toString()));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       problem(response, error.status, 'Refused', error.message, error.errors);
@@ -259,6 +403,8 @@ export class MockServer {
       const id = lastOfFact ? `id: ${event.seq}\n` : '';
       response.write(`${id}event: ${kind}\ndata: ${JSON.stringify(data)}\n\n`);
     };
+    if (Number(from ?? 0) > this.world.seq)
+      return problem(response, 410, 'Gone', 'The log has no such event.');
     response.writeHead(200, {
       'Content-Type': 'text/event-stream',
       'Cache-Control': 'no-store',
@@ -302,7 +448,8 @@ export class MockServer {
       'Content-Type': mimeTypes[extname(name)] ?? 'application/octet-stream',
       'Content-Security-Policy': contentSecurityPolicy,
     });
-    response.end(readFileSync(name));
+    const bytes = readFileSync(name);
+    response.end(bytes);
   }
 }
 
@@ -313,9 +460,12 @@ function page<T>(all: readonly T[], url: URL): { items: T[]; next: string } {
   return { items: all.slice(from, from + size), next };
 }
 
+// The server compresses large answers.
 function json(response: ServerResponse, status: number, body: unknown): void {
-  response.writeHead(status, { 'Content-Type': 'application/json' });
-  response.end(JSON.stringify(body));
+  const text = JSON.stringify(body);
+  const isLarge = text.length > leastZipped;
+  response.writeHead(status, { 'Content-Type': 'application/json', ...(isLarge ? zipped : {}) });
+  response.end(isLarge ? gzipSync(text, { level: 1 }) : text);
 }
 
 function problem(

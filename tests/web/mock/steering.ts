@@ -1,4 +1,10 @@
-import type { Config, Problem, TrialDetail } from '../../../web/src/api/contract';
+import type {
+  Annotation,
+  Config,
+  Problem,
+  SweepDetail,
+  TrialDetail,
+} from '../../../web/src/api/contract';
 import { isLive } from '../../../web/src/model/states';
 import type { World } from './world';
 
@@ -19,12 +25,25 @@ type Body = Record<string, unknown>;
 export function steer(world: World, id: string, rest: string, verb: string, body: Body): object {
   if (verb === 'enqueue') return enqueue(world, id, body.config as Config);
   const trial = /^\/trials\/(\d+)(?:\/checkpoints\/(\d+)-(\d+))?$/.exec(rest);
+  if (!trial && verb === 'annotate') return annotate(world, world.sweep(id), body as Annotation);
   if (!trial) return steerSweep(world, id, verb, body);
   const found = world.trial(id, Number(trial[1]));
+  if (verb === 'annotate') return annotate(world, found, body as Annotation);
   if (trial[2] === undefined) return steerTrial(world, found, verb, body);
   world.pin(found, Number(trial[2]), Number(trial[3]), verb === 'pin');
-  const effect = verb === 'pin' ? 'it is kept until it is unpinned' : 'it is deleted when nothing else needs it';
+  const effect =
+    verb === 'pin' ? 'it is kept until it is unpinned' : 'it is deleted when nothing else needs it';
   return { ...found, effect };
+}
+
+function annotate(world: World, of: SweepDetail | TrialDetail, body: Annotation): object {
+  const at = body.add_tags?.findIndex((tag) => /[\s,"']/.test(tag)) ?? -1;
+  if (at >= 0)
+    throw new Refusal(422, `add_tags[${at}]: "${body.add_tags?.[at]}" is not a tag`, [
+      { pointer: `/add_tags/${at}`, line: 0, column: 0, message: 'is not a tag' },
+    ]);
+  world.annotate(of, body);
+  return { ...of, effect: `its tags are ${of.tags.join(', ')}` };
 }
 
 function enqueue(world: World, id: string, config: Config): TrialDetail {
@@ -42,6 +61,10 @@ function enqueue(world: World, id: string, config: Config): TrialDetail {
 function steerSweep(world: World, id: string, verb: string, body: Body): object {
   const sweep = world.sweep(id);
   const running = world.trialsOf(id).filter((trial) => trial.state === 'running');
+  if (verb === 'undelete') {
+    world.undelete(id);
+    return { ...sweep, effect: 'it is kept: its deletion is undone' };
+  }
   if (sweep.ended !== null && verb !== 'extend')
     throw new Refusal(409, `sweep ${id} has already ended: it is ${sweep.state}`);
   let effect = '';
@@ -70,7 +93,12 @@ function steerSweep(world: World, id: string, verb: string, body: Body): object 
   return { ...sweep, effect };
 }
 
-export function deleteSweep(world: World, id: string): object {
+/** With a delay, only World.deleteSweep deletes the sweep. */
+export function deleteSweep(world: World, id: string, delay: number): object {
+  if (delay > 0) {
+    const deletion = world.scheduleDeletion(id, delay);
+    return { id, state: 'scheduled', effect: `it will be deleted in ${delay} seconds`, deletion };
+  }
   world.deleteSweep(id);
   return { id, state: 'deleted', effect: 'deleted; its files go from 2 data folders' };
 }

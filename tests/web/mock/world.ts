@@ -1,14 +1,22 @@
 import type { AttuneEvent, EventKind } from '../../../web/src/api/events';
 import type {
+  AccessToken,
+  Annotation,
   Best,
   Config,
   Decision,
   Executor,
+  ExecutorOccupancy,
+  HeldAttempt,
   Importance,
   LoggedPoint,
   Fleet,
   Replay,
+  QueuedGang,
+  ScheduledDeletion,
   Schedule,
+  Session,
+  SweepCost,
   SweepDetail,
   SweepState,
   TrialCheckpoint,
@@ -17,11 +25,19 @@ import type {
   Curve,
   Metrics,
   Real,
+  UserAction,
 } from '../../../web/src/api/contract';
 import { better, fromWire } from '../../../web/src/model/numbers';
+import { CurvePages } from './curve_pages';
+import { newSweep, newTrial } from './defaults';
 
-const drawn = { rule: 'random', from: [], results: 0, score: null, text: 'drawn at random' };
 const epochMs = Date.parse('2026-11-21T10:00:00Z');
+
+export interface Points {
+  steps: number[];
+  values: number[];
+}
+export type Recording = (trial: number, metric: string) => Points | undefined;
 
 type Told = [kind: EventKind, fields: Record<string, unknown>];
 type Listener = (event: AttuneEvent, lastOfFact: boolean) => void;
@@ -40,9 +56,25 @@ export class World {
   readonly logged = new Map<string, LoggedPoint[]>();
   /** By sweep and trial, s1/3: the trials whose checkpoints it has resumed from. */
   readonly clones = new Map<string, Curve['clones']>();
+  /** Points that were reported before the history of a trial, by sweep. */
+  readonly recorded = new Map<string, Recording>();
+  readonly packed = new CurvePages();
   readonly events: AttuneEvent[] = [];
+  /** By sweep. */
+  readonly costs = new Map<string, SweepCost>();
+  /** The actions of users, newest first, by sweep. */
+  readonly actions = new Map<string, UserAction[]>();
+  /** The sweeps that the page has created, by the key of the request. */
+  readonly createdBy = new Map<string, string>();
+  /** The role of the browser's token. */
+  role: Session['role'] = 'admin';
   executors: Executor[] = [];
+  occupancy: ExecutorOccupancy[] = [];
+  /** The attempts of the timeline, whatever its period. */
+  held: HeldAttempt[] = [];
+  queue: QueuedGang[] = [];
   pilots: Fleet[] = [];
+  tokens: AccessToken[] = [];
   private readonly listeners = new Set<Listener>();
   private seconds = 0;
 
@@ -64,63 +96,23 @@ export class World {
   }
 
   addSweep(sweep: Partial<SweepDetail> & { id: string }): SweepDetail {
-    const made: SweepDetail = {
-      name: sweep.id,
-      state: 'running',
-      reason: '',
-      created: this.now(),
-      ended: null,
-      tags: [],
-      owner: 'admin',
-      metric: { name: 'accuracy', mode: 'max' },
-      metrics: [{ name: 'accuracy', mode: 'max', ...sweep.metric, target: null }],
-      constraints: {},
-      searcher: 'random',
-      warm_start: [],
-      scheduler: 'asha',
-      rungs: [1, 3, 9],
-      time_attr: '',
-      max_step: 9,
-      max_trials: 12,
-      workers: 2,
-      min_workers: 2,
-      priority: 0,
-      max_concurrent_trials: 0,
-      external: false,
-      limits: {
-        target: null,
-        max_time: 0,
-        max_gpu_hours: 0,
-        patience: 0,
-        max_trial_time: 0,
-        trial_patience: 0,
-        plateau: null,
-        threshold: {},
-      },
-      parameters: [],
-      trials: {
-        pending: 0,
-        running: 0,
-        paused: 0,
-        completed: 0,
-        stopped: 0,
-        failed: 0,
-        killed: 0,
-      },
-      best: null,
-      pareto_front: [],
-      logged_metrics: [],
-      edited: null,
-      waiting_reason: '',
-      end_state: '',
-      file: '',
-      path: '',
-      ...sweep,
-    };
+    const made = newSweep(this.now(), sweep);
     this.sweeps.set(made.id, made);
     this.trials.set(made.id, []);
     this.emit('sweep_created', { sweep: made.id, name: made.name, warm_start: [] });
     return made;
+  }
+
+  scheduleDeletion(id: string, seconds: number): ScheduledDeletion {
+    const sweep = this.sweep(id);
+    sweep.deletion ??= { time: this.now(), actor: 'ada', seconds_left: seconds };
+    this.emit('sweep_deletion_scheduled', { sweep: id });
+    return sweep.deletion;
+  }
+
+  undelete(id: string): void {
+    delete this.sweep(id).deletion;
+    this.emit('sweep_undeleted', { sweep: id });
   }
 
   deleteSweep(id: string): void {
@@ -131,30 +123,9 @@ export class World {
 
   addTrial(sweep: string, config: Config, state: TrialState = 'pending'): TrialDetail {
     const all = this.trialsOf(sweep);
-    const trial: TrialDetail = {
-      sweep,
-      number: all.length,
-      state,
-      reason: '',
-      config,
-      origin: 'random',
-      rationale: drawn,
-      created: this.now(),
-      ended: null,
-      attempt_count: 0,
-      step: 0,
-      milestone: 0,
-      seconds: 0,
-      metrics: {},
-      best: null,
-      checkpoint: null,
-      waiting_reason: '',
-      history: [],
-      attempts: [],
-      decisions: [],
-      checkpoints: [],
-    };
+    const trial = newTrial(this.now(), sweep, all.length, config, state);
     all.push(trial);
+    this.sweep(sweep).trials[state] += 1;
     const { origin } = trial;
     this.emit('trial_created', {
       sweep,
@@ -162,9 +133,8 @@ export class World {
       config,
       state,
       origin,
-      reason: drawn.text,
+      reason: trial.rationale?.text,
     });
-    this.recount(sweep);
     return trial;
   }
 
@@ -350,6 +320,9 @@ export class World {
   }
 
   private moved(trial: TrialDetail, state: TrialState, reason: string): Told {
+    const { trials } = this.sweep(trial.sweep);
+    trials[trial.state] -= 1;
+    trials[state] += 1;
     trial.state = state;
     trial.reason = reason;
     const over = state !== 'running' && state !== 'pending';
@@ -360,7 +333,6 @@ export class World {
       attempt.ended = this.now();
     }
     if (over && state !== 'paused') trial.ended = this.now();
-    this.recount(trial.sweep);
     return ['trial_changed', { sweep: trial.sweep, trial: trial.number, state, reason }];
   }
 
@@ -378,12 +350,32 @@ export class World {
 
   edit(id: string, change: Partial<SweepDetail>, changes: string[]): void {
     const sweep = Object.assign(this.sweep(id), change);
+    sweep.resolved_file_as_sent ||= sweep.file;
+    sweep.resolved_file = sweep.resolved_file_as_sent.replace(
+      /max_trials: \d+/,
+      `max_trials: ${sweep.max_trials}`,
+    );
     const { name, max_trials, max_step, priority, max_concurrent_trials, limits } = sweep;
-    sweep.edited = { time: this.now(), actor: 'admin', changes };
+    const time = this.now();
+    sweep.edited = { time, actor: 'admin', changes };
     this.emit('sweep_edited', {
       ...{ sweep: id, name, max_trials, max_step, priority, max_concurrent_trials, limits },
-      changes,
+      ...{ changes, time },
     });
+  }
+
+  /** Changes the note and the tags of a sweep, or of a trial of it, as the server does. */
+  annotate(of: SweepDetail | TrialDetail, changes: Annotation): void {
+    const { note, tags, add_tags = [], remove_tags = [] } = changes;
+    const kept = tags ?? of.tags.filter((tag) => !remove_tags.includes(tag));
+    Object.assign(of, {
+      note: note ?? of.note,
+      tags: [...new Set([...kept, ...add_tags])],
+    });
+    const told = { note: of.note, tags: of.tags };
+    if ('number' in of)
+      this.emit('trial_annotated', { sweep: of.sweep, trial: of.number, ...told });
+    else this.emit('sweep_annotated', { sweep: of.id, ...told });
   }
 
   /** Null resumes the executor. Returns undefined if no executor has this name. */
@@ -400,6 +392,19 @@ export class World {
   log(trial: TrialDetail, rank: number, text: string): void {
     const key = logKey(trial.sweep, trial.number, trial.attempt_count, rank);
     this.logs.set(key, (this.logs.get(key) ?? '') + text);
+  }
+
+  /** All points of a trial in a metric. */
+  pointsOf({ sweep, number, history }: TrialDetail, metric: string): Points {
+    const recorded = this.recorded.get(sweep)?.(number, metric);
+    const points = history.filter((point) => metric in point.metrics);
+    return {
+      steps: [...(recorded?.steps ?? []), ...points.map(({ step }) => step)],
+      values: [
+        ...(recorded?.values ?? []),
+        ...points.map(({ metrics }) => fromWire(metrics[metric] as Real)),
+      ],
+    };
   }
 
   sweep(id: string): SweepDetail {
@@ -434,12 +439,6 @@ export class World {
 
   private isBetter(sweep: SweepDetail, a: Real, b: Real): boolean {
     return better(sweep.metric.mode, fromWire(a), fromWire(b));
-  }
-
-  private recount(id: string): void {
-    const counts = this.sweep(id).trials;
-    for (const state of Object.keys(counts)) counts[state as TrialState] = 0;
-    for (const trial of this.trialsOf(id)) counts[trial.state] += 1;
   }
 
   private emit(...told: Told): void {

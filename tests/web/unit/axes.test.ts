@@ -7,6 +7,7 @@ import {
   placeOf,
   strandsOf,
   ticksOf,
+  valuesOf,
   valueAt,
   type Axis,
 } from '../../../web/src/model/axes';
@@ -142,20 +143,17 @@ describe('the lines across the axes', () => {
   it('are sorted with trials without a value first, then the worst', () => {
     const sweep = sweepOf();
     const strands = strandsOf(axesOf(sweep, rows, false), rows, sweep);
-    expect(strands.map(({ number, merit }) => [number, merit])).toEqual([
-      [2, undefined],
-      [0, 0],
-      [1, 1],
-    ]);
-    expect(strands[1]?.values).toEqual([0.1, 2, 0, 0.9, 0.5]);
-    expect(strands[2]?.values).toEqual([0.1, 2, 1, undefined, 0.9]);
+    expect([...strands.numbers]).toEqual([2, 0, 1]);
+    expect([...strands.merits]).toEqual([NaN, 0, 1]);
+    expect([...valuesOf(strands, 1)]).toEqual([0.1, 2, 0, 0.9, 0.5]);
+    expect([...valuesOf(strands, 2)]).toEqual([0.1, 2, 1, NaN, 0.9]);
   });
 
   it('are better if lower when the metric is minimised', () => {
     const metric = { name: 'accuracy', mode: 'min' as const };
     const sweep = sweepOf({ metric, metrics: [{ ...metric, target: null }] });
     const strands = strandsOf(axesOf(sweep, rows, false), rows, sweep);
-    expect(strands.map(({ number }) => number)).toEqual([2, 1, 0]);
+    expect([...strands.numbers]).toEqual([2, 1, 0]);
   });
 
   it('are found between two axes by the distance across their slope', () => {

@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
 
 import type { Parameter } from '../../../web/src/api/contract';
-import { axesOf, type Axis } from '../../../web/src/model/axes';
+import { axesOf, strandsOf, type Axis } from '../../../web/src/model/axes';
 import {
   absentOnly,
   brushBetween,
   brushFilter,
+  brushQuery,
   brushText,
+  chosenStrands,
   formatBrushes,
   parseBrushes,
   isWithin,
@@ -89,6 +91,30 @@ describe('brushes', () => {
     ]);
     expect(kept({ 'config.optimizer': range(1, 2) })).toEqual([1, 2]);
     expect(kept({ 'metrics.accuracy': absentOnly })).toEqual([2]);
+  });
+
+  it('select the same strands', () => {
+    const strands = strandsOf(axes, rows, sweep);
+    const chosen = (brushes: Record<string, Brush>) => {
+      const { mask, count } = chosenStrands(brushes, axes, strands) ?? { mask: [], count: -1 };
+      return [count, [...strands.numbers].filter((_, line) => mask[line] === 1)];
+    };
+    expect(chosenStrands({}, axes, strands)).toBeUndefined();
+    expect(chosen({ 'config.lr': range(0.01, Infinity) })).toEqual([2, [0, 1]]);
+    expect(chosen({ 'config.momentum': absentOnly })).toEqual([2, [2, 1]]);
+    expect(chosen({ 'config.optimizer': range(1, 2) })).toEqual([2, [2, 1]]);
+  });
+
+  it('are a filter for the server', () => {
+    const query = (brushes: Record<string, Brush>) => brushQuery(brushes, axes);
+    expect(query({ 'config.lr': range(0.01, Infinity) })).toBe('(config.lr:0.01..)');
+    expect(query({ 'config.momentum': absentOnly })).toBe('-config.momentum:..');
+    expect(query({ 'config.momentum': range(0.6, 0.7, true) })).toBe(
+      '(config.momentum:0.6..0.7 OR -config.momentum:..)',
+    );
+    expect(query({ 'config.optimizer': range(1, 2) })).toBe(
+      '(config.optimizer="adamw" OR config.optimizer="lion")',
+    );
   });
 
   it('of axes that no longer exist are ignored', () => {

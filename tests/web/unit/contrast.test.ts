@@ -61,6 +61,11 @@ describe.each([
     expect(contrast(color('text'), color('warn-soft'))).toBeGreaterThanOrEqual(4.5);
     expect(contrast(color('text'), color('bad-soft'))).toBeGreaterThanOrEqual(4.5);
   });
+
+  it('has legible changes of a file', () => {
+    expect(contrast(color('state-failed'), color('bad-soft'))).toBeGreaterThanOrEqual(4.5);
+    expect(contrast(color('state-completed'), color('good-soft'))).toBeGreaterThanOrEqual(4.5);
+  });
 });
 
 describe.each([

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { Curve, type Clone, bestSoFar, frameOf, upperBound } from '../../../web/src/model/curve';
+import { Curve, type Clone, bestSoFar, upperBound } from '../../../web/src/model/curve';
+import { frameOf } from '../../../web/src/model/curve_frame';
 import {
   alphaFor,
   axisLabels,

@@ -12,6 +12,7 @@ import { historySummary } from '../../../web/src/model/summary';
 import { formatSpan } from '../../../web/src/model/time';
 import { nearestPoint } from '../../../web/src/ui/nearest';
 import { World } from '../mock/world';
+import { expectGolden } from './golden';
 import { row } from './row';
 
 function sweepOf(changes: Partial<Sweep> = {}): Sweep {
@@ -67,11 +68,7 @@ describe('the history of trials', () => {
       [3, 'none'],
       [4, 'NaN'],
     ]);
-    expect(historySummary(sweepOf(), dots, without.length, 'number')).toBe(
-      'The best accuracy of 7 trials; the line is the best so far. 2 reported NaN or infinity, ' +
-        '1 outside of the constraints, 1 failed before a report, 1 ended before a report. ' +
-        '2 not reported yet.',
-    );
+    expectGolden('web/history', historySummary(sweepOf(), dots, without.length, 'number'));
   });
 
   it('has a line that improves, for both directions of the metric', () => {

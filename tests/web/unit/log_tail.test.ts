@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { LogTail, maxKeptChars } from '../../../web/src/model/log_tail';
+import { LogTail, maxKeptChars } from '../../../web/src/model/logs/log_tail';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 

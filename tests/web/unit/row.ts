@@ -13,6 +13,7 @@ export function wireTrial(number: number, changes: Partial<Trial> = {}): Trial {
     number,
     state: 'running',
     reason: '',
+    tags: [],
     config: {},
     origin: 'random',
     created: '2026-11-21T10:00:00.000000Z',

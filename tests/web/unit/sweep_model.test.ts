@@ -2,31 +2,43 @@ import { describe, expect, it } from 'vitest';
 
 import type { AttuneEvent } from '../../../web/src/api/events';
 import type { Sweep } from '../../../web/src/api/contract';
+import { decodeCurves, type CurvePage } from '../../../web/src/api/curves';
 import { SweepModel } from '../../../web/src/model/sweep_model';
 import { curveOf } from '../../../web/src/model/trial_model';
+import { encodeCurves } from '../mock/curve_pages';
 import { randomStream } from '../mock/random';
 import { runAsha, smallWorld } from '../mock/scenarios';
 import { World } from '../mock/world';
 
 /** The present answers to a page. These are copies, because the world changes its objects. */
 function snapshot(world: World, id: string, metric = 'accuracy'): SweepModel {
-  const trials = structuredClone(world.trialsOf(id));
-  const curves = trials.map(({ number, history }) => {
-    const points = history.filter((point) => metric in point.metrics);
-    return {
-      number,
-      steps: points.map((point) => point.step),
-      values: points.map((point) => point.metrics[metric] ?? 'nan'),
-      segments: points.slice(0, 1).map(({ attempt, step }) => ({ attempt, first_step: step })),
-      clones: [],
-    };
+  const { seq } = world;
+  const model = new SweepModel(structuredClone(world.sweep(id)), seq, metric);
+  model.addTrials(structuredClone(world.trialsOf(id)), seq);
+  model.addCurves(curvePage(world, id, metric), 256);
+  model.completeTrials();
+  return model;
+}
+
+/** The page of curves that the server would send now. */
+function curvePage(world: World, id: string, metric = 'accuracy'): CurvePage {
+  const trials = world.trialsOf(id).map((trial) => {
+    const { steps, values } = world.pointsOf(trial, metric);
+    const segments = steps.slice(0, 1).map((step) => ({ attempt: 1, step }));
+    return { number: trial.number, steps, values, segments, clones: [] };
   });
-  const seq = world.seq;
-  return new SweepModel(
-    structuredClone(world.sweep(id)),
-    trials,
-    { metric, seq, next_page_token: '', trials: curves },
-    metric,
+  return decodeCurves(encodeCurves(trials, world.seq));
+}
+
+/** All curves of a model; the values are 32-bit numbers. */
+function curvesOf({ curves }: SweepModel): Record<number, [number[], number[]]> {
+  return Object.fromEntries(
+    [...curves.numbers()]
+      .sort((a, b) => a - b)
+      .map((number) => {
+        const { steps = [], values = [] } = curves.get(number) ?? {};
+        return [number, [[...steps], [...values].map(Math.fround)]];
+      }),
   );
 }
 
@@ -50,7 +62,7 @@ describe('a sweep kept current by events', () => {
     model.apply(since(world, model));
 
     const later = snapshot(world, 's1');
-    expect([...model.curves]).toEqual([...later.curves]);
+    expect(curvesOf(model)).toEqual(curvesOf(later));
     expect(model.sweep.trials).toEqual(later.sweep.trials);
     for (const [number, row] of later.trials) {
       const { state, reason, step, best, seconds, metrics, config, attempt_count } = row;
@@ -71,7 +83,7 @@ describe('a sweep kept current by events', () => {
     model.apply(events);
     while (events.length > 0) other.apply(events.splice(0, 1 + Math.floor(random() * 5)));
     expect([...other.trials]).toEqual([...model.trials]);
-    expect([...other.curves]).toEqual([...model.curves]);
+    expect(curvesOf(other)).toEqual(curvesOf(model));
     expect(other.sweep).toEqual(model.sweep);
   });
 
@@ -107,30 +119,63 @@ describe('a sweep kept current by events', () => {
 
   it('accepts trials that are newer than their curves', () => {
     const world = smallWorld();
-    const model = snapshot(world, 's1');
-    const trial = world.trial('s1', 10);
-    world.report(trial, 2, { accuracy: 0.7 });
+    const page = curvePage(world, 's1');
+    world.report(world.trial('s1', 10), 2, { accuracy: 0.7 });
     // The page reads its trials only now, after the report that its curves do not have.
-    const late = new SweepModel(
-      structuredClone(world.sweep('s1')),
-      structuredClone(world.trialsOf('s1')),
-      {
-        metric: 'accuracy',
-        seq: model.seq,
-        next_page_token: '',
-        trials: [...model.curves].map(([number, { steps, values }]) => ({
-          number,
-          steps: [...steps],
-          values: [...values],
-          segments: steps.slice(0, 1).map((step) => ({ attempt: 1, first_step: step })),
-          clones: [],
-        })),
-      },
-      'accuracy',
-    );
-    late.apply(since(world, model));
+    const late = new SweepModel(structuredClone(world.sweep('s1')), world.seq);
+    late.addTrials(structuredClone(world.trialsOf('s1')), world.seq);
+    late.startAfter(page.seq);
+    late.addCurves(page, 256);
+    late.apply(since(world, late));
     expect(late.curves.get(10)?.steps).toEqual([1, 2]);
     expect(late.trials.get(10)?.step).toBe(2);
+  });
+
+  it('applies to a part what arrived while it was read', () => {
+    const world = smallWorld();
+    const first = structuredClone(world.trialsOf('s1'));
+    const page = curvePage(world, 's1');
+    const { seq } = world;
+    const model = new SweepModel(structuredClone(world.sweep('s1')), seq);
+    model.addTrials(first.slice(0, 3), seq);
+    world.report(world.trial('s1', 10), 2, { accuracy: 0.7 });
+    world.change(world.trial('s1', 9), 'killed', 'killed by a person');
+    model.apply(since(world, model));
+    expect(model.trials.has(10)).toBe(false);
+    // Older parts arrive now.
+    model.addTrials(first, seq);
+    model.addCurves(page, 64);
+    model.completeTrials();
+    expect(model.trials.get(10)).toMatchObject({ step: 2 });
+    expect(model.trials.get(9)).toMatchObject({ state: 'killed' });
+    expect(model.curves.get(10)?.steps).toEqual([1, 2]);
+    expect(model.sweep.trials).toMatchObject({ killed: 1, running: 1 });
+  });
+
+  it('keeps a curve that is known with more points', () => {
+    const world = smallWorld();
+    const model = snapshot(world, 's1');
+    const points = model.curves.lengthOf(3);
+    world.report(world.trial('s1', 10), 2, { accuracy: 0.7 });
+    model.apply(since(world, model));
+    model.addCurves(decodeCurves(encodeCurves([], world.seq)), 64);
+    const [coarse] = [{ number: 3, steps: [9], values: [1], segments: [], clones: [] }];
+    model.addCurves(decodeCurves(encodeCurves([coarse], world.seq)), 64);
+    expect(model.curves.lengthOf(3)).toBe(points);
+    expect(model.curves.get(10)?.steps).toEqual([1, 2]);
+  });
+
+  it('lists the rows that changed since the last time', () => {
+    const world = smallWorld();
+    const model = snapshot(world, 's1');
+    model.commit();
+    expect(model.changes?.size).toBe(11);
+    world.report(world.trial('s1', 10), 2, { accuracy: 0.7 });
+    const untouched = model.trials.get(3);
+    model.apply(since(world, model));
+    model.commit();
+    expect([...(model.changes ?? [])]).toEqual([10]);
+    expect(model.trials.get(3)).toBe(untouched);
   });
 
   it('knows the donor of a trial from verdicts and from promotions', () => {
@@ -303,6 +348,24 @@ describe('data that events do not contain', () => {
       actor: 'admin',
       changes: ['stop.max_trials 40', 'priority 2'],
     });
+  });
+
+  it('takes notes and tags, and leaves what an event does not name', () => {
+    const { world, model } = emptySweep();
+    world.addTrial('s1', {});
+    world.annotate(world.sweep('s1'), { note: 'slow', tags: ['a'] });
+    world.annotate(world.trial('s1', 0), { tags: ['best'] });
+    expect(model.apply(since(world, model))).toBe(true); // for the new trial
+    const { seq } = world;
+    const change = { time: '2026-11-21T10:00:00.000000Z', actor: 'ada', sweep: 's1' };
+    expect(
+      model.apply([
+        { ...change, kind: 'sweep_annotated', seq: seq + 1, tags: ['b'] },
+        { ...change, kind: 'trial_annotated', seq: seq + 2, trial: 0, note: 'odd' },
+      ]),
+    ).toBe(false);
+    expect([model.sweep.note, model.sweep.tags]).toEqual(['slow', ['b']]);
+    expect(model.trials.get(0)?.tags).toEqual(['best']);
   });
 
   it('cancels the effects of a pause on its trials when it resumes', () => {

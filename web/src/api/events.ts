@@ -45,8 +45,20 @@ export type SweepEdited = EventBase & {
   limits: Limits;
   changes: string[];
 };
+export type SweepAnnotated = EventBase & {
+  kind: 'sweep_annotated';
+  /** Absent: unchanged; so are absent tags. */
+  note?: string;
+  tags?: string[];
+};
 export type SweepDeleted = EventBase & {
   kind: 'sweep_deleted';
+};
+export type SweepDeletionScheduled = EventBase & {
+  kind: 'sweep_deletion_scheduled';
+};
+export type SweepUndeleted = EventBase & {
+  kind: 'sweep_undeleted';
 };
 export type TrialCreated = TrialEventBase & {
   kind: 'trial_created';
@@ -68,6 +80,12 @@ export type TrialYielding = TrialEventBase & {
   kind: 'trial_yielding';
   verdict: Decision['verdict'];
   reason: string;
+};
+export type TrialAnnotated = TrialEventBase & {
+  kind: 'trial_annotated';
+  /** Absent: unchanged; so are absent tags. */
+  note?: string;
+  tags?: string[];
 };
 export type TrialReported = TrialEventBase & {
   kind: 'trial_reported';
@@ -134,10 +152,14 @@ export type AttuneEvent =
   | SweepCreated
   | SweepChanged
   | SweepEdited
+  | SweepAnnotated
   | SweepDeleted
+  | SweepDeletionScheduled
+  | SweepUndeleted
   | TrialCreated
   | TrialChanged
   | TrialYielding
+  | TrialAnnotated
   | TrialReported
   | MetricsLogged
   | TrialDecided
@@ -147,16 +169,25 @@ export type AttuneEvent =
   | CheckpointDropped
   | ExecutorChanged;
 
+/** Whether the event brings only measured values: it changes no state. */
+export function isMeasured(event: AttuneEvent): event is TrialReported | MetricsLogged {
+  return event.kind === 'trial_reported' || event.kind === 'metrics_logged';
+}
+
 export type EventKind = AttuneEvent['kind'];
 
 export const eventKinds: readonly EventKind[] = [
   'sweep_created',
   'sweep_changed',
   'sweep_edited',
+  'sweep_annotated',
   'sweep_deleted',
+  'sweep_deletion_scheduled',
+  'sweep_undeleted',
   'trial_created',
   'trial_changed',
   'trial_yielding',
+  'trial_annotated',
   'trial_reported',
   'metrics_logged',
   'trial_decided',

@@ -1,24 +1,14 @@
 import { signal } from '@preact/signals';
 
-import { ApiError, api } from '../api/client';
+import { api, type ApiError } from '../api/client';
 import type { AttuneEvent } from '../api/events';
 import type { Sweep } from '../api/contract';
 import { Curve, bestSoFar } from '../model/curve';
-import { explain, openStream } from './session';
+import { explain, openStream, unlessMissing } from './session';
 import { throttle } from './throttle';
 
 const refreshMs = 1000;
 const sparkRefreshMs = 5000;
-
-/** The result of a read, or undefined if the sweep was deleted. */
-async function unlessDeleted<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return undefined;
-    throw error;
-  }
-}
 
 /** All sweeps. An event marks its sweep; marked sweeps are read again at most once a second. */
 export class LiveList {
@@ -46,6 +36,12 @@ export class LiveList {
     this.closeStream();
   }
 
+  /** Reads a sweep again, after a request that changed it. */
+  readAgain(sweep: string): void {
+    this.marked.add(sweep);
+    this.refreshMarked();
+  }
+
   /** Called when a row comes into view. */
   wantSpark(sweep: string): void {
     if (this.sparks.peek().has(sweep) || this.sparkWanted.has(sweep)) return;
@@ -69,7 +65,7 @@ export class LiveList {
       const fresh = new Map<string, Sweep>();
       const gone = new Set<string>();
       for (const id of ids) {
-        const sweep = await unlessDeleted(api.sweep(id, aborted));
+        const sweep = await unlessMissing(api.sweep(id, aborted));
         if (sweep) fresh.set(id, sweep);
         else gone.add(id);
       }
@@ -87,7 +83,7 @@ export class LiveList {
       for (const id of ids) {
         const mode = this.sweeps.peek()?.find((sweep) => sweep.id === id)?.metric.mode;
         if (!mode) continue;
-        const read = await unlessDeleted(api.curves(id, undefined, aborted));
+        const read = await unlessMissing(api.curves(id, undefined, aborted));
         if (!read) continue;
         const curves = read.trials.map((wire) => [wire.number, Curve.fromWire(wire)] as const);
         this.sparks.value = new Map(this.sparks.peek()).set(id, bestSoFar(curves, mode));

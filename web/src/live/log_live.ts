@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 
 import { ApiError, api, type LogChunk } from '../api/client';
-import { LogTail } from '../model/log_tail';
+import { LogTail } from '../model/logs/log_tail';
 import { explain } from './session';
 
 export interface LogPlace {

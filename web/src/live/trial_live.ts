@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 
 import { ApiError, api } from '../api/client';
-import type { AttuneEvent, MetricsLogged, TrialReported } from '../api/events';
+import { isMeasured, type AttuneEvent } from '../api/events';
 import type { LoggedPoint, SweepDetail, TrialDetail } from '../api/contract';
 import { appendReport } from '../model/trial_model';
 import { yieldingAfter, type Yielding } from '../model/yielding';
@@ -50,7 +50,7 @@ export class LiveTrial {
     this.closeStream();
   }
 
-  private readonly refresh = throttle(refreshMs, async () => {
+  readonly refresh = throttle(refreshMs, async () => {
     const { signal: aborted } = this.abort;
     if (aborted.aborted) return;
     try {
@@ -97,7 +97,9 @@ export class LiveTrial {
       if (
         event.kind === 'sweep_changed' ||
         event.kind === 'sweep_edited' ||
-        event.kind === 'sweep_deleted'
+        event.kind === 'sweep_deleted' ||
+        event.kind === 'sweep_deletion_scheduled' ||
+        event.kind === 'sweep_undeleted'
       )
         rare = true;
       if (trial?.waiting_reason && !isMeasured(event)) rare = true;
@@ -121,8 +123,4 @@ export class LiveTrial {
     }
     if (rare) this.refresh();
   }
-}
-
-function isMeasured(event: AttuneEvent): event is TrialReported | MetricsLogged {
-  return event.kind === 'trial_reported' || event.kind === 'metrics_logged';
 }

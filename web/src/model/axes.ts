@@ -1,5 +1,5 @@
 import type { ConfigValue, Metric, Parameter, Sweep, SweepDetail } from '../api/contract';
-import { frameOf } from './curve';
+import { frameOfValues } from './curve_frame';
 import { formatConfig, formatMetric, fromWire } from './numbers';
 import type { TrialRow } from './sweep_model';
 
@@ -36,17 +36,26 @@ export function axesOf(
 
 function parameterAxis(parameter: Parameter, rows: readonly TrialRow[]): Axis {
   const { name, type, values, scale } = parameter;
-  const found = rows.map((row) => row.config[name]).filter((value) => value !== undefined);
-  const base = { key: `config.${name}`, name, mode: undefined, lane: found.length < rows.length };
-  if (type === 'categorical') {
-    const listed = [...new Set([...(values ?? []), ...found])];
-    return { ...base, kind: 'listed', whole: true, min: 0, max: listed.length - 1, values: listed };
-  }
+  const listed = new Set(values ?? []);
   // Trials may lie outside if the range was edited since.
-  const numbers = found.map(Number).filter(Number.isFinite);
-  const [lower, upper] = [Number(parameter.min ?? Infinity), Number(parameter.max ?? -Infinity)];
-  const min = numbers.reduce((least, value) => Math.min(least, value), lower);
-  const max = numbers.reduce((most, value) => Math.max(most, value), upper);
+  let min = Number(parameter.min ?? Infinity);
+  let max = Number(parameter.max ?? -Infinity);
+  let lane = false;
+  for (const { config } of rows) {
+    const value = config[name];
+    if (value === undefined) lane = true;
+    else if (type === 'categorical') listed.add(value);
+    else {
+      const number = Number(value);
+      if (number < min && number > -Infinity) min = number;
+      if (number > max && number < Infinity) max = number;
+    }
+  }
+  const base = { key: `config.${name}`, name, mode: undefined, lane };
+  if (type === 'categorical') {
+    const last = listed.size - 1;
+    return { ...base, kind: 'listed', whole: true, min: 0, max: last, values: [...listed] };
+  }
   const kind = scale === 'log' && min > 0 ? 'log' : 'linear';
   return { ...base, kind, whole: type === 'int', ...ends(min, max), values: [] };
 }
@@ -59,9 +68,8 @@ function metricAxis(
 ): Axis {
   const read = metricReader(name, sweep);
   const values = rows.map(read).filter((value) => value !== undefined);
-  const series = values.map((value) => ({ values: [value] }));
   const log = logarithmic && values.some((value) => value > 0);
-  const frame = frameOf(series, log);
+  const frame = frameOfValues(Float64Array.from(values), log);
   // The frame excludes outliers; an axis does not need its margin.
   const within = values.filter((v) => frame && v >= frame.min && v <= frame.max);
   const min = within.reduce((least, value) => Math.min(least, value), Infinity);
@@ -100,33 +108,54 @@ function metricReader(name: string, sweep: Sweep): (row: TrialRow) => number | u
   };
 }
 
-/** A trial across the axes. */
-export interface Strand {
-  number: number;
-  /** One value per axis; undefined if the trial has none there. */
-  values: readonly (number | undefined)[];
-  /** Rank in the first metric, from 0 (worst) to 1; undefined without a value. */
-  merit: number | undefined;
-  failed: boolean;
+/** Trials across the axes, the worst first. */
+export interface Strands {
+  numbers: Int32Array;
+  /** One value for each axis of each trial; NaN if the trial has none there. */
+  values: Float64Array;
+  /** Rank in the first metric, from 0 (worst) to 1; NaN without a value. */
+  merits: Float32Array;
+  failed: Uint8Array;
 }
 
-/** All trials across the axes, the worst first. */
-export function strandsOf(
-  axes: readonly Axis[],
-  rows: readonly TrialRow[],
-  sweep: Sweep,
-): Strand[] {
+/** The values of one trial on the axes. */
+export function valuesOf({ values, numbers }: Strands, line: number): Float64Array {
+  const axes = numbers.length > 0 ? values.length / numbers.length : 0;
+  return values.subarray(line * axes, (line + 1) * axes);
+}
+
+export function strandsOf(axes: readonly Axis[], rows: readonly TrialRow[], sweep: Sweep): Strands {
   const readers = axes.map((axis) => axisReader(axis, sweep));
   const metric = firstMetric(axes);
   const axis = axes[metric];
-  const strands = rows.map((row) => {
-    const values = readers.map((read) => read(row));
-    const value = values[metric];
-    const place = axis && value !== undefined ? placeOf(axis, value) : undefined;
-    const merit = place !== undefined && axis?.mode === 'min' ? 1 - place : place;
-    return { number: row.number, values, merit, failed: row.state === 'failed' };
+  const meritOf = (row: TrialRow): number => {
+    const value = readers[metric]?.(row);
+    if (!axis || value === undefined) return NaN;
+    const place = placeOf(axis, value);
+    return axis.mode === 'min' ? 1 - place : place;
+  };
+  const merits = Float32Array.from(rows, meritOf);
+  const order = Uint32Array.from(rows, (_, i) => i).sort((a, b) => {
+    const [left, right] = [merits[a] as number, merits[b] as number];
+    const byMerit = (Number.isNaN(left) ? -1 : left) - (Number.isNaN(right) ? -1 : right);
+    return byMerit || (rows[a] as TrialRow).number - (rows[b] as TrialRow).number;
   });
-  return strands.sort((a, b) => (a.merit ?? -1) - (b.merit ?? -1) || a.number - b.number);
+  const strands: Strands = {
+    numbers: new Int32Array(rows.length),
+    values: new Float64Array(rows.length * axes.length),
+    merits: new Float32Array(rows.length),
+    failed: new Uint8Array(rows.length),
+  };
+  order.forEach((from, line) => {
+    const row = rows[from] as TrialRow;
+    strands.numbers[line] = row.number;
+    strands.merits[line] = merits[from] as number;
+    strands.failed[line] = row.state === 'failed' ? 1 : 0;
+    readers.forEach((read, i) => {
+      strands.values[line * axes.length + i] = read(row) ?? NaN;
+    });
+  });
+  return strands;
 }
 
 export function firstMetric(axes: readonly Axis[]): number {

@@ -1,4 +1,4 @@
-import { axisReader, formatAt, valueAt, type Axis } from './axes';
+import { axisReader, formatAt, valueAt, type Axis, type Strands } from './axes';
 import type { Predicate } from './filter';
 import type { Sweep } from '../api/contract';
 
@@ -43,6 +43,61 @@ export function brushFilter(brushes: Brushes, axes: readonly Axis[], sweep: Swee
     return brush ? [{ brush, read: axisReader(axis, sweep) }] : [];
   });
   return (row) => tests.every(({ brush, read }) => isWithin(brush, read(row)));
+}
+
+/** Which strands are in all brushes, and how many. */
+export interface Chosen {
+  mask: Uint8Array;
+  count: number;
+}
+
+/** Undefined without brushes. */
+export function chosenStrands(
+  brushes: Brushes,
+  axes: readonly Axis[],
+  { numbers, values }: Strands,
+): Chosen | undefined {
+  const tests = axes.flatMap((axis, i) => {
+    const brush = brushes[axis.key];
+    return brush ? [{ ...brush, i }] : [];
+  });
+  if (tests.length === 0) return undefined;
+  const mask = new Uint8Array(numbers.length);
+  let count = 0;
+  for (let line = 0; line < numbers.length; line += 1) {
+    const isIn = tests.every(({ low, high, absent, i }) => {
+      const value = values[line * axes.length + i] as number;
+      return Number.isNaN(value) ? absent : value >= low && value <= high;
+    });
+    mask[line] = isIn ? 1 : 0;
+    count += mask[line] as number;
+  }
+  return { mask, count };
+}
+
+/** A filter of the server that selects what the brushes select. */
+export function brushQuery(brushes: Brushes, axes: readonly Axis[]): string {
+  return axes
+    .flatMap((axis) => {
+      const brush = brushes[axis.key];
+      return brush ? [axisQuery(axis, brush)] : [];
+    })
+    .join(' ');
+}
+
+function axisQuery(axis: Axis, { low, high, absent }: Brush): string {
+  const name = axis.key;
+  const end = (value: number): string => (Number.isFinite(value) ? String(value) : '');
+  const within =
+    axis.kind === 'listed'
+      ? axis.values
+          .filter((_, i) => i >= low && i <= high)
+          .map((value) => `${name}="${String(value)}"`)
+          .join(' OR ')
+      : `${name}:${end(low)}..${end(high)}`;
+  const none = `-${name}:..`;
+  if (low > high) return none;
+  return absent ? `(${within} OR ${none})` : `(${within})`;
 }
 
 /** The form in the URL: `config.lr~0.001~0.1,config.momentum~absent`; an open end is empty. */

@@ -53,6 +53,28 @@ export class Curve {
     return curve;
   }
 
+  /** A curve from decoded steps and values, with the parts of its attempts in order of steps. */
+  static fromParts(
+    steps: ArrayLike<number>,
+    values: ArrayLike<number>,
+    segments: readonly { attempt: number; step: number }[],
+    clones: readonly Clone[],
+  ): Curve {
+    const curve = new Curve();
+    let part = 0;
+    for (let i = 0; i < steps.length; i += 1) {
+      const step = steps[i] as number;
+      while (part + 1 < segments.length && (segments[part + 1]?.step as number) <= step) part += 1;
+      const attempt = segments[part]?.attempt ?? 1;
+      curve.push({ step, value: values[i] as number }, attempt);
+      if (attempt < curve.newest) continue;
+      curve.newest = attempt;
+      curve.covered = step;
+    }
+    clones.forEach(({ donor, step }) => curve.clone({ donor, step }));
+    return curve;
+  }
+
   /** Builds a curve from points in the order of their arrival. */
   static of(reported: readonly ReportedPoint[], logged: readonly Point[]): Curve {
     const curve = new Curve();
@@ -91,6 +113,12 @@ export class Curve {
   /** The steps at which the values of an earlier attempt begin. */
   get seams(): number[] {
     return this.steps.filter((_, i) => this.isSeam(i));
+  }
+
+  /** The points at which the line is interrupted, because of a clone or an earlier attempt. */
+  get breaks(): number[] {
+    const begins = new Set(this.clones.map((clone) => this.firstOf(clone)));
+    return this.steps.flatMap((_, i) => (begins.has(i) || this.isSeam(i) ? [i] : []));
   }
 
   /** Whether an earlier attempt reported the point, and a newer one the point before it. */
@@ -190,87 +218,6 @@ export function upperBound(ascending: readonly number[], value: number): number 
     else low = middle + 1;
   }
   return low;
-}
-
-/** A curve, or other values that a frame must contain. */
-export type Valued = Pick<Curve, 'values'>;
-
-export interface Frame {
-  min: number;
-  max: number;
-  /** How many curves leave the frame, because they diverge far from all others. */
-  clipped: number;
-}
-
-// A frame cuts off an extreme that is further out than this many times the spread of the middle 90 %
-// of the values.
-const outlierSpreads = 4;
-const framePadding = 0.07;
-
-// Quantiles of this many values are exact enough to detect outliers.
-const mostSampled = 50_000;
-
-/**
- * The range of values to draw. One trial that diverges to 10⁶ must not flatten all others into a
- * line, so far outliers are cut off and counted.
- */
-export function frameOf(curves: Iterable<Valued>, logarithmic: boolean): Frame | undefined {
-  const all = [...curves];
-  const usable = (value: number): boolean => Number.isFinite(value) && (!logarithmic || value > 0);
-  let [min, max] = extremes(all, usable);
-  if (min > max) return undefined;
-  if (logarithmic) return { ...pad(min, max, true), clipped: 0 };
-
-  const [low, high] = outlierBounds(all, usable);
-  if (min >= low && max <= high) return { ...pad(min, max, false), clipped: 0 };
-  [min, max] = extremes(all, (value) => usable(value) && value >= low && value <= high);
-  const outside = (value: number): boolean => usable(value) && (value < min || value > max);
-  const clipped = all.filter((curve) => curve.values.some(outside)).length;
-  return { ...pad(min, max, false), clipped };
-}
-
-type Test = (value: number) => boolean;
-
-function extremes(curves: readonly Valued[], usable: Test): [number, number] {
-  let min = Infinity;
-  let max = -Infinity;
-  for (const { values } of curves) {
-    for (const value of values) {
-      if (!usable(value)) continue;
-      if (value < min) min = value;
-      if (value > max) max = value;
-    }
-  }
-  return [min, max];
-}
-
-function outlierBounds(curves: readonly Valued[], usable: Test): [number, number] {
-  const points = curves.reduce((sum, { values }) => sum + values.length, 0);
-  const stride = Math.max(1, Math.ceil(points / mostSampled));
-  const sampled: number[] = [];
-  let skip = 0;
-  for (const { values } of curves) {
-    for (const value of values) {
-      skip = (skip + 1) % stride;
-      if (skip === 0 && usable(value)) sampled.push(value);
-    }
-  }
-  const sorted = Float64Array.from(sampled).sort();
-  if (sorted.length === 0) return [-Infinity, Infinity];
-  const at = (quantile: number): number =>
-    sorted[Math.round(quantile * (sorted.length - 1))] as number;
-  const spread = at(0.95) - at(0.05);
-  if (spread === 0) return [-Infinity, Infinity];
-  return [at(0.05) - outlierSpreads * spread, at(0.95) + outlierSpreads * spread];
-}
-
-function pad(min: number, max: number, logarithmic: boolean): { min: number; max: number } {
-  if (logarithmic) {
-    const factor = max > min ? Math.pow(max / min, framePadding) : 2;
-    return { min: min / factor, max: max * factor };
-  }
-  const margin = max > min ? (max - min) * framePadding : Math.abs(max) * 0.1 || 1;
-  return { min: min - margin, max: max + margin };
 }
 
 /** The best value so far, in the order of trial numbers: the sparkline of a sweep. */

@@ -59,6 +59,11 @@ export function formatCount(value: number): string {
   return value.toLocaleString('en-GB');
 }
 
+/** A share from 0 to 1: "42%". */
+export function formatPercent(share: number): string {
+  return `${Math.round(share * 100)}%`;
+}
+
 export function formatBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let unit = 0;

@@ -18,18 +18,16 @@ export interface RungCount {
 }
 
 export function rungCounts(rungs: readonly number[], trials: Iterable<Progress>): RungCount[] {
-  const all = [...trials];
-  return rungs.map((step, i) => {
-    const reached = all.filter((trial) => trial.step >= step);
-    const next = rungs[i + 1] ?? Infinity;
-    const left = reached.filter(({ state, step: last }) => last < next && !isContinuing(state));
-    return {
-      step,
-      reached: reached.length,
-      continued: reached.length - left.length,
-      left: countStates(left.map(({ state }) => state)),
-    };
-  });
+  const counts = rungs.map((step) => ({ step, reached: 0, continued: 0, left: countStates([]) }));
+  for (const { state, step } of trials) {
+    for (let i = 0; i < counts.length && (rungs[i] as number) <= step; i += 1) {
+      const count = counts[i] as RungCount;
+      count.reached += 1;
+      if (step < (rungs[i + 1] ?? Infinity) && !isContinuing(state)) count.left[state] += 1;
+      else count.continued += 1;
+    }
+  }
+  return counts;
 }
 
 // A pending trial at a rung was promoted or is retried.

@@ -1,4 +1,4 @@
-import type { Config, ConfigValue, Parameter, Sweep } from '../api/contract';
+import type { Annotation, Config, ConfigValue, Parameter, Sweep } from '../api/contract';
 import { formatConfig } from './numbers';
 
 // The text that users type into dialogs, and the requests made from it.
@@ -50,6 +50,32 @@ export function durationText(seconds: number): string {
   ] as const;
   const fit = units.find(([, length]) => seconds % length === 0);
   return fit ? `${seconds / fit[1]}${fit[0]}` : `${seconds}s`;
+}
+
+/** The note and the tags of a sweep or a trial. */
+export interface Annotated {
+  note: string;
+  tags: readonly string[];
+}
+
+/** The tags in a text that separates them by commas or blanks. Known tags may contain blanks. */
+export function typedTags(text: string, known: readonly string[]): string[] {
+  const parts = text.split(',').map((part) => part.trim());
+  const tags = parts.flatMap((part) => (known.includes(part) ? [part] : part.split(/\s+/)));
+  return [...new Set(tags)].filter(Boolean);
+}
+
+/** The changes that the user made; undefined: none. Tags that others add meanwhile stay. */
+export function annotation({ note, tags }: Annotated, typed: Typed): Annotation | undefined {
+  const typedNote = (typed.note ?? note).replaceAll('\r\n', '\n');
+  const now = typedTags(typed.tags ?? tags.join(', '), tags);
+  const added = now.filter((tag) => !tags.includes(tag));
+  const removed = tags.filter((tag) => !now.includes(tag));
+  const changes: Annotation = {};
+  if (typedNote !== note) changes.note = typedNote;
+  if (added.length > 0) changes.add_tags = added;
+  if (removed.length > 0) changes.remove_tags = removed;
+  return Object.keys(changes).length > 0 ? changes : undefined;
 }
 
 /** A parameter's value as a user would type it; for a choice, the index of the value. */

@@ -1,7 +1,7 @@
 import type { Limits, Sweep, TrialState } from '../api/contract';
 import type { Axis } from './axes';
 import { brushText, type Brushes } from './brush';
-import type { Curve } from './curve';
+import type { CurveStore } from './curve_store';
 import { missingMeaning, type Along, type Dot } from './history';
 import { formatCount, formatMetric, formatStep, fromWire, plural } from './numbers';
 import { countTrials, trialStates } from './states';
@@ -10,14 +10,12 @@ import { formatDuration } from './time';
 /** What the learning curves show, in words for readers who do not see them. */
 export function curvesSummary(
   sweep: Sweep,
-  curves: ReadonlyMap<number, Curve>,
+  curves: Pick<CurveStore, 'size' | 'lastStep'>,
   metric: string,
 ): string {
-  const drawn = [...curves.values()].filter((curve) => curve.length > 0);
-  if (drawn.length === 0) return `No trial has reported ${metric} yet.`;
-  const steps = drawn.map((curve) => curve.steps.at(-1) as number);
-  const reach = steps.reduce((most, step) => Math.max(most, step), 0);
-  const parts = [`${metric} of ${plural(drawn.length, 'trial')} up to step ${formatStep(reach)}.`];
+  if (curves.size === 0) return `No trial has reported ${metric} yet.`;
+  const reach = formatStep(curves.lastStep);
+  const parts = [`${metric} of ${plural(curves.size, 'trial')} up to step ${reach}.`];
   const { best } = sweep;
   if (best && metric === sweep.metric.name) {
     parts.push(
@@ -110,10 +108,13 @@ export function limitsSummary(limits: Limits): string {
 }
 
 /** The consequences of an action, for its dialog. */
+/** How long the server waits before it deletes a sweep. */
+export const deletionDelaySeconds = 10;
+
 export function confirmation(verb: 'stop' | 'kill' | 'delete', sweep: Sweep): string {
   const { running, pending, paused } = sweep.trials;
   if (verb === 'delete') {
-    return `Its ${plural(countTrials(sweep.trials), 'trial')} will be deleted with their checkpoints, logs and files. This cannot be undone.`;
+    return `Its ${plural(countTrials(sweep.trials), 'trial')} will be deleted with their checkpoints, logs and files. You can undo this for ${deletionDelaySeconds} s.`;
   }
   const waiting = pending + paused;
   if (verb === 'stop') {

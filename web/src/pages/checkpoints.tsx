@@ -3,11 +3,13 @@ import { useState } from 'preact/hooks';
 
 import { api } from '../api/client';
 import type { Checkpoint, TrialDetail } from '../api/contract';
+import { mayChange } from '../live/session';
 import { formatBytes } from '../model/numbers';
 import { sentence } from '../model/reason';
 import { Confirm } from '../ui/dialog';
 import { CopyButton } from '../ui/parts';
 import { useSteering } from './steering';
+import { UseModelButton } from './use_model_button';
 
 /** The checkpoints of a trial: kept, pinned, or deleted with the reason. */
 export function Checkpoints({ trial }: { trial: TrialDetail }): JSX.Element {
@@ -20,7 +22,7 @@ export function Checkpoints({ trial }: { trial: TrialDetail }): JSX.Element {
       <h2 id="checkpoints-title">Checkpoints</h2>
       {outcome}
       {trial.checkpoints.length === 0 && <p class="muted">None saved yet.</p>}
-      <ul class="checkpoints">
+      <ul class="checkpoints" tabIndex={0} aria-label="Checkpoints">
         {trial.checkpoints.map((checkpoint) => (
           <li key={`${checkpoint.attempt}-${checkpoint.step}`}>
             {checkpoint.dropped === null ? (
@@ -38,6 +40,9 @@ export function Checkpoints({ trial }: { trial: TrialDetail }): JSX.Element {
           </li>
         ))}
       </ul>
+      {trial.checkpoints.some(({ dropped }) => dropped === null) && (
+        <UseModelButton sweep={trial.sweep} trial={trial.number} />
+      )}
       {asked && (
         <Confirm
           title={`Unpin the checkpoint at step ${asked.step}?`}
@@ -71,14 +76,16 @@ function Kept({
             {pinned && ' · pinned'}
           </span>
         </span>
-        <button
-          type="button"
-          class="quiet"
-          aria-label={`${pinned ? 'Unpin' : 'Pin'} the checkpoint at step ${step}`}
-          onClick={pinned ? onUnpin : onPin}
-        >
-          {pinned ? 'Unpin…' : 'Pin'}
-        </button>
+        {mayChange.value && (
+          <button
+            type="button"
+            class="quiet"
+            aria-label={`${pinned ? 'Unpin' : 'Pin'} the checkpoint at step ${step}`}
+            onClick={pinned ? onUnpin : onPin}
+          >
+            {pinned ? 'Unpin…' : 'Pin'}
+          </button>
+        )}
       </div>
       <div class="path-line">
         <code title={`${checkpoint.path}\n${checkpoint.digest}`}>

@@ -1,31 +1,43 @@
 import type { JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 
 import { api } from '../api/client';
-import type { Importance, Sweep } from '../api/contract';
-import { explain } from '../live/session';
-import { throttle } from '../live/throttle';
-import { plural } from '../model/numbers';
+import type { Importance, Metric, ParameterImportance, Sweep } from '../api/contract';
+import { formatPercent, formatStep, plural } from '../model/numbers';
 import { sentence } from '../model/reason';
+import { isLive } from '../model/states';
 import { Pick } from '../ui/parts';
+import { useAnswer } from './use_answer';
 
 // The server computes it from all trials each time, and it changes slowly.
 const refreshMs = 2000;
+const whileRunningMs = 20_000;
 
-/** How important each parameter is for the chosen metric; read again when trials end. */
+type Mode = Metric['mode'];
+
+/** How important each parameter is for a metric; read again when trials end, and while they run. */
 export function ImportanceCard({ sweep }: { sweep: Sweep }): JSX.Element {
   const [metric, setMetric] = useState(sweep.metric.name);
-  const importance = useImportance(sweep, metric);
+  const [mode, setMode] = useState<Mode>('min');
+  const isObjective = sweep.metrics.some(({ name }) => name === metric);
+  const importance = useImportance(sweep, metric, isObjective ? undefined : mode);
+  const names = metricNames(sweep);
   return (
     <section class="panel card" aria-labelledby="importance-title" data-testid="importance">
-      <div class="card-head">
+      <div class="card-head card-head-picks">
         <h2 id="importance-title">Importance</h2>
-        {sweep.metrics.length > 1 && (
+        {names.length > 1 && (
+          <Pick label="for" value={metric} options={names} onChange={setMetric} />
+        )}
+        {!isObjective && (
           <Pick
-            label="for"
-            value={metric}
-            options={sweep.metrics.map(({ name }) => name)}
-            onChange={setMetric}
+            label="best is"
+            value={mode}
+            options={[
+              ['min', 'low'],
+              ['max', 'high'],
+            ]}
+            onChange={(chosen) => setMode(chosen as Mode)}
           />
         )}
       </div>
@@ -34,48 +46,81 @@ export function ImportanceCard({ sweep }: { sweep: Sweep }): JSX.Element {
   );
 }
 
+// Objectives first, then what trials report and log.
+function metricNames(sweep: Sweep): string[] {
+  const reported = Object.keys(sweep.best?.metrics ?? {});
+  const others = [...new Set([...reported, ...sweep.logged_metrics])].sort();
+  const objectives = sweep.metrics.map(({ name }) => name);
+  const wanted = others.filter(
+    (name) => !objectives.includes(name) && api.hasImportance(sweep.id, name, 'min'),
+  );
+  return [...objectives, ...wanted];
+}
+
+const percent = (share: number): number => Math.round(share * 100);
+
 function Bars({ importance }: { importance: Importance }): JSX.Element {
   if (importance.reason) return <p class="muted small">{sentence(importance.reason)}</p>;
-  const { best, trials, parameters } = importance;
+  const { best, trials, step, parameters } = importance;
   return (
     <>
       <table class="rungs">
+        <thead class="visually-hidden">
+          <tr>
+            <th scope="col">parameter</th>
+            <th scope="col">bar</th>
+            <th scope="col">share</th>
+            <th scope="col">interval</th>
+          </tr>
+        </thead>
         <tbody>
-          {parameters.map(({ name, importance: share }) => (
-            <tr key={name}>
-              <th scope="row">{name}</th>
+          {parameters.map((parameter) => (
+            <tr key={parameter.name}>
+              <th scope="row">{parameter.name}</th>
               <td>
-                <span class="rung-bar" style={{ width: `${share * 100}%` }} />
+                <Bar parameter={parameter} />
               </td>
-              <td class="number">{Math.round(share * 100)}%</td>
+              <td class="number">{formatPercent(parameter.importance)}</td>
+              <td class="number interval">
+                {percent(parameter.low)}–{percent(parameter.high)}
+              </td>
             </tr>
           ))}
         </tbody>
       </table>
       <p class="muted small">
-        Share of each parameter in what distinguishes the best {best} of {plural(trials, 'trial')}.
+        Share of each parameter in what distinguishes the best {best} of {plural(trials, 'trial')}{' '}
+        up to step {formatStep(step)}. The thin line is the interval: parameters whose intervals
+        overlap may change places.
       </p>
     </>
   );
 }
 
-function useImportance(sweep: Sweep, metric: string): Importance | undefined {
-  const [importance, setImportance] = useState<Importance>();
-  const read = useRef<() => void>(() => undefined);
-  useEffect(() => {
-    const abort = new AbortController();
-    read.current = throttle(refreshMs, async () => {
-      if (abort.signal.aborted) return;
-      try {
-        setImportance(await api.importance(sweep.id, metric, abort.signal));
-      } catch (error) {
-        explain(error);
-      }
-    });
-    return () => abort.abort();
-  }, [sweep.id, metric]);
+function Bar({ parameter }: { parameter: ParameterImportance }): JSX.Element {
+  const { importance, low, high } = parameter;
+  return (
+    <span class="share" aria-hidden="true">
+      <span class="rung-bar" style={{ width: `${importance * 100}%` }} />
+      <span
+        class="share-interval"
+        style={{ left: `${low * 100}%`, width: `${(high - low) * 100}%` }}
+      />
+    </span>
+  );
+}
+
+function useImportance(
+  sweep: Sweep,
+  metric: string,
+  mode: Mode | undefined,
+): Importance | undefined {
   const { completed, stopped, failed, paused } = sweep.trials;
-  const over = completed + stopped + failed + paused;
-  useEffect(() => read.current(), [sweep.id, metric, over]);
-  return importance;
+  return useAnswer((signal) => api.importance(sweep.id, metric, mode, signal), {
+    about: [sweep.id, metric, mode],
+    changes: [completed + stopped + failed + paused],
+    leastMs: refreshMs,
+    // Trials that run count as soon as they reach the common step.
+    everyMs: isLive(sweep.state) ? whileRunningMs : undefined,
+  }).answer;
 }

@@ -2,11 +2,16 @@ import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import type { TrialDetail } from '../api/contract';
-import { LiveLog } from '../live/log_live';
+import { LiveLog, type LogPlace } from '../live/log_live';
 import { formatBytes } from '../model/numbers';
 import { place, setQuery } from '../router';
+import { onDemand } from '../ui/on_demand';
 import { Pick } from '../ui/parts';
 import { useLive } from './use_live';
+
+const LogSearchBar = onDemand<{ at: LogPlace }>('the search', async () => {
+  return (await import('./log_search')).LogSearchBar;
+});
 
 const nearEndPx = 24;
 
@@ -49,6 +54,10 @@ export function LogPanel({
           />
         )}
       </div>
+      <LogSearchBar
+        key={`search ${attempt.number}/${rank}`}
+        at={{ sweep: trial.sweep, trial: trial.number, attempt: attempt.number, rank }}
+      />
       <LogView
         key={`${attempt.number}/${rank}`}
         trial={trial}

@@ -1,13 +1,16 @@
 import type { JSX } from 'preact';
+import { useMemo } from 'preact/hooks';
 
 import type { Best, Config, Sweep, SweepDetail } from '../api/contract';
 import { orderedFront } from '../model/front';
 import { formatConfig, formatCount, formatMetric, fromWire, plural } from '../model/numbers';
 import { leftStates, rungCounts, rungSummary, type RungCount } from '../model/rungs';
 import type { SweepModel } from '../model/sweep_model';
+import { isLive } from '../model/states';
 import { trialUrl } from '../router';
 import { DataTable, type TableColumn } from '../ui/data_table';
 import { CopyButton } from '../ui/parts';
+import { UseModelButton } from './use_model_button';
 
 /** The best configuration so far, with its checkpoint. */
 export function BestCard({ sweep }: { sweep: SweepDetail }): JSX.Element {
@@ -16,7 +19,11 @@ export function BestCard({ sweep }: { sweep: SweepDetail }): JSX.Element {
     return (
       <section class="panel card" aria-labelledby="best-title">
         <h2 id="best-title">Best</h2>
-        <p class="muted">No trial has reported {metric.name} yet.</p>
+        <p class="muted">
+          {isLive(sweep.state)
+            ? `No trial has reported ${metric.name} yet.`
+            : `No trial has reported ${metric.name}.`}
+        </p>
       </section>
     );
   }
@@ -41,7 +48,10 @@ export function BestCard({ sweep }: { sweep: SweepDetail }): JSX.Element {
       {best.checkpoint ? (
         <div class="path">
           <span class="small muted">
-            checkpoint{best.checkpoint_step !== best.step && ` at step ${best.checkpoint_step}`}
+            checkpoint
+            {best.checkpoint_step !== null &&
+              best.checkpoint_step !== best.step &&
+              ` at step ${best.checkpoint_step}`}
           </span>
           <div class="path-line">
             <code title={best.checkpoint}>
@@ -49,6 +59,12 @@ export function BestCard({ sweep }: { sweep: SweepDetail }): JSX.Element {
             </code>
             <CopyButton text={best.checkpoint} what="checkpoint path" />
           </div>
+          <UseModelButton
+            key={best.checkpoint}
+            sweep={sweep.id}
+            trial={best.trial}
+            path={best.checkpoint}
+          />
         </div>
       ) : (
         <p class="muted small">No checkpoint yet.</p>
@@ -66,7 +82,7 @@ export function FrontCard({ sweep }: { sweep: Sweep }): JSX.Element {
       {front.length === 0 ? (
         <p class="muted">No report counts yet.</p>
       ) : (
-        <div class="table-scroll">
+        <div class="table-scroll" tabIndex={0} role="region" aria-label="Table of the front">
           <DataTable
             class="narrow"
             columns={frontColumns(sweep)}
@@ -131,8 +147,12 @@ export function ConfigList({
 
 /** One bar per rung: how many trials reached it, and what they did next. */
 export function RungCard({ model }: { model: SweepModel }): JSX.Element {
-  const { sweep, trials } = model;
-  const counts = rungCounts(sweep.rungs, trials.values());
+  const { rungs } = model.sweep;
+  // The counts need all trials, so they follow the table and not each event.
+  const counts = useMemo(
+    () => rungCounts(rungs, model.trials.values()),
+    [model, rungs, model.revision],
+  );
   const most = Math.max(1, ...counts.map((rung) => rung.reached));
   return (
     <section class="panel card" aria-labelledby="rungs-title" data-testid="rungs">

@@ -67,17 +67,25 @@ export function ExtendDialog({
   );
 }
 
-/** Asks for a configuration; the fields start with the best one. */
+/** The configuration that the fields of a dialog start with. */
+export interface EnqueueStart {
+  config: Config;
+  /** Whose values they are: "trial 7"; empty without values. */
+  source: string;
+}
+
+/** Asks for a configuration. */
 export function EnqueueDialog({
   sweep,
+  start: { config, source },
   onYes,
   onClose,
 }: {
   sweep: SweepDetail;
+  start: EnqueueStart;
   onYes(config: Config): Promise<string>;
   onClose(): void;
 }): JSX.Element {
-  const [best] = useState(sweep.best);
   const searched = sweep.parameters.filter((parameter) => parameter.type !== 'constant');
   return (
     <Dialog
@@ -88,14 +96,14 @@ export function EnqueueDialog({
     >
       <p class="muted">
         It starts before new proposals.
-        {best && ` The values are those of the best trial, ${best.trial}.`} Leave parameters empty
-        that are not active with the others.
+        {source && ` The values are those of ${source}.`} Leave parameters empty that are not active
+        with the others.
       </p>
       {searched.map((parameter) => (
         <ParameterField
           key={parameter.name}
           parameter={parameter}
-          value={typedValue(parameter, best?.config[parameter.name])}
+          value={typedValue(parameter, config[parameter.name])}
         />
       ))}
     </Dialog>

@@ -1,35 +1,41 @@
 import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
 
-import type { Sweep, SweepDetail } from '../api/contract';
+import { api, hasServer } from '../api/client';
+import type { Sweep } from '../api/contract';
 import { constraintsSummary } from '../model/front';
-import { formatCount } from '../model/numbers';
+import { formatCount, plural } from '../model/numbers';
 import { sentence } from '../model/reason';
 import { countEnded } from '../model/states';
 import { limitsSummary, workersText } from '../model/summary';
 import { formatAgo, formatDuration, parseTime } from '../model/time';
-import { place, sweepUrl } from '../router';
+import { compareSweepsUrl, place, sweepUrl } from '../router';
+import { readStored, writeStored } from '../stored';
 import { Icon, StateLabel } from '../ui/icons';
 import { Fact, StateBar, When } from '../ui/parts';
+import { DeletionBar } from './deletion_bar';
+import { Notes } from './notes/notes';
 import { SweepActions } from './sweep_actions';
 
 export function SweepHead({
   sweep,
-  onActed,
-}: {
-  sweep: SweepDetail;
-  onActed(): void;
-}): JSX.Element {
+  ...actions
+}: Omit<Parameters<typeof SweepActions>[0], 'children'>): JSX.Element {
   return (
     <>
-      <nav class="crumbs" aria-label="Breadcrumb">
-        <a href="/">Sweeps</a> <span aria-hidden="true">/</span>{' '}
-        <span class="mono">{sweep.id}</span>
-      </nav>
-      <SweepActions key={sweep.id} sweep={sweep} onActed={onActed}>
+      {hasServer() && (
+        <nav class="crumbs" aria-label="Breadcrumb">
+          <a href="/">Sweeps</a> <span aria-hidden="true">/</span>{' '}
+          <span class="mono">{sweep.id}</span>
+        </nav>
+      )}
+      <SweepActions key={sweep.id} sweep={sweep} {...actions}>
         <h1>{sweep.name || sweep.id}</h1>
         <StateLabel state={sweep.state} large />
+        <FailedMark sweep={sweep} />
         {sweep.reason && <span class="muted head-reason">{sentence(sweep.reason)}</span>}
       </SweepActions>
+      <DeletionBar sweep={sweep} onUndone={actions.onActed} />
       {sweep.end_state && (
         <p class="notice" role="status">
           <Icon name="hourglass" />
@@ -47,17 +53,51 @@ export function SweepHead({
           </span>
         </p>
       )}
-      {sweep.edited && (
-        <p class="notice" role="status">
-          <span>
-            <b>Edited</b> by {sweep.edited.actor}, <When time={sweep.edited.time} />:{' '}
-            {sweep.edited.changes.join(', ')}
-          </span>
-        </p>
-      )}
+      {sweep.edited && <EditNotice key={sweep.edited.time} id={sweep.id} edit={sweep.edited} />}
       <Facts sweep={sweep} />
+      <Notes
+        key={`notes ${sweep.id}`}
+        title={sweep.name || sweep.id}
+        of={sweep}
+        isClosed={sweep.deletion !== undefined}
+        save={(changes) => api.steerSweep(sweep.id, 'annotate', changes)}
+      />
       <Tabs id={sweep.id} />
     </>
+  );
+}
+
+/** A link to the failed trials. */
+function FailedMark({ sweep }: { sweep: Sweep }): JSX.Element | null {
+  const { failed } = sweep.trials;
+  if (failed === 0) return null;
+  return (
+    <a class="failed-mark" href={`${sweepUrl(sweep.id)}?state=failed`}>
+      <Icon name="warning" /> {plural(failed, 'trial')} failed
+    </a>
+  );
+}
+
+type Edit = NonNullable<Sweep['edited']>;
+
+/** The newest edit, until the user dismisses it. The facts keep it. */
+function EditNotice({ id, edit }: { id: string; edit: Edit }): JSX.Element | null {
+  const key = `attune-seen-edit-${id}`;
+  const [seen, setSeen] = useState(() => readStored(key) === edit.time);
+  if (seen) return null;
+  const dismiss = (): void => {
+    writeStored(key, edit.time);
+    setSeen(true);
+  };
+  return (
+    <div class="notice notice-done outcome" role="status">
+      <span>
+        <b>Edited</b> by {edit.actor}, <When time={edit.time} />: {edit.changes.join(', ')}
+      </span>
+      <button type="button" class="quiet" onClick={dismiss}>
+        Dismiss
+      </button>
+    </div>
   );
 }
 
@@ -77,7 +117,6 @@ function Facts({ sweep }: { sweep: Sweep }): JSX.Element {
         ))}
       </Fact>
       {constraints !== '' && <Fact name="Within">{constraints}</Fact>}
-      {sweep.tags.length > 0 && <Fact name="Tags">{sweep.tags.join(', ')}</Fact>}
       <Fact name="Owner">{sweep.owner}</Fact>
       <Fact name="Search">
         {sweep.searcher} <span class="muted">·</span> {sweep.scheduler}
@@ -97,6 +136,17 @@ function Facts({ sweep }: { sweep: Sweep }): JSX.Element {
           <When time={sweep.created} label={formatAgo(created, Date.now())} />
         )}
       </Fact>
+      {sweep.edited && (
+        <Fact name="Last edit">
+          <a href={`${sweepUrl(sweep.id)}?tab=file`} title={sweep.edited.changes.join(', ')}>
+            <When
+              time={sweep.edited.time}
+              label={formatAgo(parseTime(sweep.edited.time), Date.now())}
+            />
+          </a>{' '}
+          by {sweep.edited.actor}
+        </Fact>
+      )}
       <div class="fact fact-progress">
         <dt>
           Progress{' '}
@@ -123,6 +173,7 @@ function Tabs({ id }: { id: string }): JSX.Element {
       <a href={`${sweepUrl(id)}?tab=file`} aria-current={file ? 'page' : undefined}>
         Sweep file
       </a>
+      {hasServer() && <a href={compareSweepsUrl([id])}>Compare with…</a>}
     </nav>
   );
 }

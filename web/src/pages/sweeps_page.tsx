@@ -3,15 +3,17 @@ import { useEffect, useRef } from 'preact/hooks';
 
 import type { Sweep } from '../api/contract';
 import { LiveList } from '../live/list_live';
+import { mayChange } from '../live/session';
 import { formatMetric, fromWire } from '../model/numbers';
 import { countsSummary, workersText } from '../model/summary';
 import { countEnded } from '../model/states';
 import { formatAgo, parseTime } from '../model/time';
-import { navigate, place, setQuery, sweepUrl } from '../router';
+import { navigate, newSweepUrl, place, setQuery, sweepUrl } from '../router';
 import { useCursor } from '../ui/cursor';
 import { Icon, StateLabel } from '../ui/icons';
 import { useKeys } from '../ui/keys';
 import { FilterBox, Loading, Sparkline, StateBar, Trouble, When } from '../ui/parts';
+import { DeletionBar } from './deletion_bar';
 import { useLive } from './use_live';
 
 export function SweepsPage(): JSX.Element {
@@ -44,16 +46,26 @@ export function SweepsPage(): JSX.Element {
           <FilterBox
             value={text}
             what="sweeps"
-            placeholder="Filter by name or state  ( / )"
+            placeholder="Filter by name, state or tag  ( / )"
             onChange={(q) => setQuery({ q })}
           />
         )}
+        {mayChange.value && (
+          <div class="actions">
+            <a class="button" href={newSweepUrl()}>
+              New sweep
+            </a>
+          </div>
+        )}
       </div>
+      {all?.map((sweep) => (
+        <DeletionBar key={sweep.id} sweep={sweep} onUndone={() => live?.readAgain(sweep.id)} />
+      ))}
       {live?.error.value && <Trouble error={live.error.value} />}
       {!all && !live?.error.value && <Loading what="sweeps" />}
       {all?.length === 0 && <NoSweeps />}
       {all && all.length > 0 && (
-        <div class="panel table-scroll">
+        <div class="panel table-scroll" tabIndex={0} role="region" aria-label="Sweeps">
           <table class="data sweeps">
             <thead>
               <tr>
@@ -99,7 +111,15 @@ function matches(sweep: Sweep, text: string): boolean {
   ]
     .join(' ')
     .toLowerCase();
-  return words.every((word) => haystack.includes(word));
+  const tags = sweep.tags.map((tag) => tag.toLowerCase());
+  return words.every((word) =>
+    word.startsWith('tag:')
+      ? word
+          .slice(4)
+          .split(',')
+          .some((tag) => tags.includes(tag))
+      : haystack.includes(word),
+  );
 }
 
 function SweepRow({
@@ -136,9 +156,28 @@ function SweepRow({
       <th scope="row">
         <a href={sweepUrl(sweep.id)}>{sweep.name || sweep.id}</a>
         <span class="muted id">{sweep.id}</span>
+        {sweep.tags.length > 0 && (
+          <div class="tags">
+            {sweep.tags.map((tag) => (
+              <a
+                key={tag}
+                class="tag"
+                href={`/?q=${encodeURIComponent(`tag:${tag}`)}`}
+                title={`Sweeps with the tag ${tag}`}
+              >
+                {tag}
+              </a>
+            ))}
+          </div>
+        )}
       </th>
       <td>
         <StateLabel state={sweep.state} />
+        {trials.failed > 0 && (
+          <div class="failed-mark">
+            <Icon name="warning" /> {trials.failed} failed
+          </div>
+        )}
         {sweep.end_state && (
           <div class="waiting-small" title={`it ends as ${sweep.end_state}`}>
             <Icon name="hourglass" /> ending
@@ -193,6 +232,11 @@ function NoSweeps(): JSX.Element {
       <h2>No sweep yet</h2>
       <p>A sweep file names a program, its parameters and a search method. Start one:</p>
       <pre class="code">attune run sweep.yaml</pre>
+      {mayChange.value && (
+        <p>
+          Or <a href={newSweepUrl()}>write one here</a>.
+        </p>
+      )}
     </div>
   );
 }

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 
 import { api, type TrialVerb } from '../api/client';
 import type { Sweep, TrialDetail } from '../api/contract';
+import { mayChange } from '../live/session';
 import { isLive } from '../model/states';
 import { Confirm, Dialog, Field } from '../ui/dialog';
 import { useSteering } from './steering';
@@ -38,20 +39,22 @@ export function TrialActions({
       <div class="page-head">
         {children}
         <div class="actions">
-          {isLive(trial.state) ? (
-            <button type="button" class="danger-quiet" onClick={() => setAsked('kill')}>
-              Kill…
-            </button>
-          ) : (
-            <>
-              <button type="button" onClick={() => setAsked('retry')}>
-                Retry…
+          {mayChange.value &&
+            !sweep.deletion &&
+            (isLive(trial.state) ? (
+              <button type="button" class="danger-quiet" onClick={() => setAsked('kill')}>
+                Kill…
               </button>
-              <button type="button" onClick={() => setAsked('continue')}>
-                Continue…
-              </button>
-            </>
-          )}
+            ) : (
+              <>
+                <button type="button" onClick={() => setAsked('retry')}>
+                  Retry…
+                </button>
+                <button type="button" onClick={() => setAsked('continue')}>
+                  Continue…
+                </button>
+              </>
+            ))}
           {neighbours}
         </div>
       </div>

@@ -1,6 +1,6 @@
-import type { TrialState } from '../api/contract';
+import type { Parameter, TrialState } from '../api/contract';
 import { bestFirst, searchedParameters, type ColumnData, type Value } from '../model/columns';
-import { formatConfig, formatMetric } from '../model/numbers';
+import { formatConfig, formatMetric, fromWire } from '../model/numbers';
 import { trialSentence } from '../model/reason';
 import { cloneNote, rungNote } from '../model/rungs';
 import { trialStates } from '../model/states';
@@ -10,23 +10,27 @@ import { trialUrl } from '../router';
 import { colorToken, type ColorBy } from '../ui/colors';
 import type { TableColumn } from '../ui/data_table';
 import { StateLabel } from '../ui/icons';
+import { Tags, When } from '../ui/parts';
+import { PickBox } from './compare/picked';
 
 /** A column of the trial table. */
 export interface Column extends ColumnData, TableColumn<TrialRow> {
   label: string;
   widthPx: number;
+  /** Shown only if the user has chosen it. */
+  isOptional?: true;
   /** The column takes the width that the others leave. */
   grows?: true;
   /** The tooltip of a cell. */
   title?(row: TrialRow): string;
 }
 
-/** The columns of a sweep's trial table, in their order. Their cells read the model as it is now. */
+/** All columns of a sweep's trial table, in their order. Their cells read the model as it is now. */
 export function trialColumns(model: SweepModel, colorBy: ColorBy): Column[] {
-  const { metric, parameters } = model.sweep;
-  const rows = [...model.trials.values()];
+  const { metric, parameters, rungs } = model.sweep;
   const noteOf = (row: TrialRow): string =>
-    rungNote(row, model.sweep) || cloneNote(model.curves.get(row.number)?.clones ?? []);
+    rungNote(row, model.sweep) || cloneNote(model.curves.clonesOf(row.number));
+  const hasNotes = rungs.length > 0 || model.curves.hasClones;
   const highest = metric.mode === 'max' ? 'highest' : 'lowest';
   return [
     {
@@ -34,20 +38,23 @@ export function trialColumns(model: SweepModel, colorBy: ColorBy): Column[] {
       label: 'trial',
       value: (row) => row.number,
       cell: (row) => (
-        <a href={trialUrl(row.sweep, row.number)} class="trial-link" tabIndex={-1}>
-          <span class="line-swatch" style={{ background: `var(${colorToken(row, colorBy)})` }} />
-          {row.number}
-        </a>
+        <>
+          <PickBox number={row.number} />
+          <a href={trialUrl(row.sweep, row.number)} class="trial-link" tabIndex={-1}>
+            <span class="line-swatch" style={{ background: `var(${colorToken(row, colorBy)})` }} />
+            {row.number}
+          </a>
+        </>
       ),
       sortable: true,
       filterable: true,
-      widthPx: 84,
+      widthPx: 108,
     },
     {
       key: 'state',
       label: 'state',
       value: (row) => row.state,
-      compare: (a, b) => stateRank(a) - stateRank(b),
+      order: stateRank,
       cell: (row) => (
         <>
           <StateLabel state={row.state} />
@@ -56,13 +63,13 @@ export function trialColumns(model: SweepModel, colorBy: ColorBy): Column[] {
       ),
       sortable: true,
       filterable: true,
-      widthPx: rows.some(noteOf) ? 196 : 124,
+      widthPx: hasNotes ? 196 : 124,
     },
     {
       key: 'best',
       label: metric.name,
       value: (row) => row.best,
-      compare: bestFirst(metric.mode),
+      order: bestFirst(metric.mode),
       cell: (row) => (
         <>
           {row.number === model.sweep.best?.trial && <span class="tag">best</span>}{' '}
@@ -95,7 +102,33 @@ export function trialColumns(model: SweepModel, colorBy: ColorBy): Column[] {
       widthPx: 108,
       numeric: true,
     },
-    ...searchedParameters(parameters).map((name) => parameterColumn(name, rows)),
+    ...searchedParameters(parameters).map(parameterColumn),
+    ...[...model.metricNames].filter((name) => name !== metric.name).map(metricColumn),
+    {
+      key: 'attempts',
+      label: 'attempts',
+      value: (row) => row.attempt_count,
+      cell: (row) => row.attempt_count || '',
+      sortable: true,
+      filterable: false,
+      isOptional: true,
+      widthPx: 88,
+      numeric: true,
+    },
+    {
+      key: 'tags',
+      label: 'tags',
+      value: (row) => row.tags.join(', ') || undefined,
+      cell: (row) => <Tags tags={row.tags} />,
+      title: (row) => row.tags.join(', '),
+      sortable: false,
+      filterable: false,
+      isOptional: true,
+      widthPx: 180,
+      class: 'tags',
+    },
+    timeColumn('created', (row) => row.created),
+    timeColumn('ended', (row) => row.ended),
     {
       key: 'reason',
       label: 'reason',
@@ -111,9 +144,43 @@ export function trialColumns(model: SweepModel, colorBy: ColorBy): Column[] {
   ];
 }
 
-function parameterColumn(name: string, rows: readonly TrialRow[]): Column {
+function metricColumn(name: string): Column {
+  const value = (row: TrialRow): Value => {
+    const last = row.metrics[name];
+    return last === undefined ? undefined : fromWire(last);
+  };
+  return {
+    key: `metrics.${name}`,
+    label: name,
+    value,
+    cell: (row) => {
+      const last = value(row);
+      return last === undefined ? '' : formatMetric(Number(last));
+    },
+    hint: `The last ${name} of each trial`,
+    sortable: true,
+    filterable: false,
+    isOptional: true,
+    widthPx: Math.min(180, Math.max(108, name.length * 8 + 36)),
+    numeric: true,
+  };
+}
+
+function timeColumn(key: 'created' | 'ended', timeOf: (row: TrialRow) => string | null): Column {
+  return {
+    key,
+    label: key,
+    value: (row) => timeOf(row) ?? undefined,
+    cell: (row) => <When time={timeOf(row)} />,
+    sortable: true,
+    filterable: false,
+    isOptional: true,
+    widthPx: 156,
+  };
+}
+
+function parameterColumn({ name, type, values }: Parameter): Column {
   const value = (row: TrialRow): Value => row.config[name];
-  const first = rows.map(value).find((each) => each !== undefined);
   return {
     key: `config.${name}`,
     label: name,
@@ -123,7 +190,7 @@ function parameterColumn(name: string, rows: readonly TrialRow[]): Column {
     sortable: true,
     filterable: true,
     widthPx: Math.min(180, Math.max(108, name.length * 8 + 36)),
-    numeric: typeof first === 'number',
+    numeric: type === 'categorical' ? typeof values?.[0] === 'number' : true,
   };
 }
 

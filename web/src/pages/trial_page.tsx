@@ -1,6 +1,7 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 
+import { api, hasServer } from '../api/client';
 import type { LoggedPoint, Schedule, Sweep, TrialDetail } from '../api/contract';
 import { LiveTrial } from '../live/trial_live';
 import type { Clone } from '../model/curve';
@@ -10,9 +11,10 @@ import { beginningsSummary } from '../model/rungs';
 import { rowOf } from '../model/sweep_model';
 import { countTrials } from '../model/states';
 import { formatDuration } from '../model/time';
+import { trialTitle } from '../model/title';
 import { clonesOf, curveOf, metricNames } from '../model/trial_model';
 import type { Yielding } from '../model/yielding';
-import { navigate, place, setQuery, sweepUrl, trialUrl } from '../router';
+import { compareUrl, navigate, place, setQuery, sweepUrl, trialUrl } from '../router';
 import { colorToken } from '../ui/colors';
 import { CurveChart } from '../ui/curve_chart';
 import type { Line } from '../ui/curve_plot';
@@ -21,12 +23,15 @@ import { useKeys } from '../ui/keys';
 import { Fact, Loading, Pick, Trouble, When } from '../ui/parts';
 import { paintEpoch, token } from '../ui/theme';
 import { Checkpoints } from './checkpoints';
+import { DeletionBar } from './deletion_bar';
 import { LineageCard, useSchedule } from './lineage_card';
 import { LogPanel } from './log_panel';
+import { Notes } from './notes/notes';
 import { ConfigList } from './sweep_cards';
 import { TrialActions } from './trial_actions';
 import { Attempts, Decisions, Origin } from './trial_parts';
 import { useLive } from './use_live';
+import { useTitle } from './use_title';
 
 export function TrialPage({ sweep: id, number }: { sweep: string; number: number }): JSX.Element {
   const live = useLive(() => new LiveTrial(id, number), [id, number]);
@@ -36,11 +41,13 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
     j: () => sweep && number + 1 < countTrials(sweep.trials) && navigate(trialUrl(id, number + 1)),
     k: () => number > 0 && navigate(trialUrl(id, number - 1)),
   });
+  useTitle(sweep && trial && trialTitle(sweep, trial));
   const parts = useSchedule(id, number, trial?.attempt_count ?? 0);
   if (live?.error.value && !trial) return <Trouble error={live.error.value} />;
   if (!live || !trial || !sweep) return <Loading what={`trial ${number} of ${id}`} />;
   return (
     <>
+      <DeletionBar sweep={sweep} onUndone={() => live.refresh()} />
       <TrialHead sweep={sweep} trial={trial} yielding={live.yielding.value} />
       <div class="overview">
         <section class="panel" aria-label="Learning curve">
@@ -58,7 +65,7 @@ export function TrialPage({ sweep: id, number }: { sweep: string; number: number
       </div>
       <Decisions trial={trial} metric={sweep.metric} />
       <Attempts trial={trial} />
-      {trial.attempts.some((attempt) => attempt.ranks.length > 0) && (
+      {hasServer() && trial.attempts.some((attempt) => attempt.ranks.length > 0) && (
         <LogPanel trial={trial} reports={live.reports.value} />
       )}
     </>
@@ -79,7 +86,11 @@ function TrialHead({
   return (
     <>
       <nav class="crumbs" aria-label="Breadcrumb">
-        <a href="/">Sweeps</a> <span aria-hidden="true">/</span>{' '}
+        {hasServer() && (
+          <>
+            <a href="/">Sweeps</a> <span aria-hidden="true">/</span>{' '}
+          </>
+        )}
         <a href={sweepUrl(sweep.id)}>{sweep.name || sweep.id}</a>
       </nav>
       <TrialActions
@@ -116,19 +127,33 @@ function TrialHead({
           <When time={trial.created} />
         </Fact>
       </dl>
+      <Notes
+        key={`notes ${trial.number}`}
+        title={`trial ${trial.number}`}
+        of={trial}
+        isClosed={sweep.deletion !== undefined}
+        save={(changes) => api.steerTrial(trial.sweep, trial.number, 'annotate', changes)}
+      />
     </>
   );
 }
 
 function Neighbours({ sweep, number }: { sweep: Sweep; number: number }): JSX.Element {
+  const best = sweep.best?.trial;
+  const compared = best === undefined || best === number ? [number] : [number, best];
   return (
     <nav class="neighbours" aria-label="Other trials">
-      {number > 0 && (
+      {hasServer() && (
+        <a class="button" href={compareUrl(sweep.id, compared.map(String))}>
+          {compared.length > 1 ? 'Compare with the best' : 'Compare…'}
+        </a>
+      )}
+      {number > 0 && api.hasTrial(sweep.id, number - 1) && (
         <a class="button" href={trialUrl(sweep.id, number - 1)} title="Previous trial (k)">
           ← {number - 1}
         </a>
       )}
-      {number + 1 < countTrials(sweep.trials) && (
+      {number + 1 < countTrials(sweep.trials) && api.hasTrial(sweep.id, number + 1) && (
         <a class="button" href={trialUrl(sweep.id, number + 1)} title="Next trial (j)">
           {number + 1} →
         </a>

@@ -36,9 +36,10 @@ export function Decisions({ trial, metric }: { trial: TrialDetail; metric: Metri
       {trial.decisions.length === 0 ? (
         <p class="muted">The scheduler has not judged this trial yet.</p>
       ) : (
-        <div class="table-scroll">
+        <div class="table-scroll" tabIndex={0} role="region" aria-label="Table of decisions">
           <DataTable
-            columns={decisionColumns(metric)}
+            stacks
+            columns={decisionColumns(metric, trial.state)}
             rows={trial.decisions}
             rowKey={({ attempt, step, verdict }) => `${attempt}-${step}-${verdict}`}
             plainRows
@@ -58,7 +59,18 @@ const verdictState = {
   promote: 'running',
 } as const;
 
-function decisionColumns(metric: Metric): TableColumn<Decision>[] {
+// The scheduler also stops trials that have reached their last step, and that is a success.
+function verdictClass(verdict: Decision['verdict'], of: TrialDetail['state']): string {
+  const state = verdict === 'stop' && of === 'completed' ? 'completed' : verdictState[verdict];
+  return `state state-${state}`;
+}
+
+function verdictText(verdict: Decision['verdict'], of: TrialDetail['state']): string {
+  if (verdict === 'exploit') return 'clone';
+  return verdict === 'stop' && of === 'completed' ? 'complete' : verdict;
+}
+
+function decisionColumns(metric: Metric, state: TrialDetail['state']): TableColumn<Decision>[] {
   const numberText = (value: Real | null): string =>
     value === null ? '' : formatMetric(fromWire(value));
   return [
@@ -66,8 +78,8 @@ function decisionColumns(metric: Metric): TableColumn<Decision>[] {
     {
       label: 'verdict',
       cell: ({ verdict }) => (
-        <span class={`state state-${verdictState[verdict]}`}>
-          <span class="dot" /> {verdict === 'exploit' ? 'clone' : verdict}
+        <span class={verdictClass(verdict, state)}>
+          <span class="dot" /> {verdictText(verdict, state)}
         </span>
       ),
     },

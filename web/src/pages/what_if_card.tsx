@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 
 import { api } from '../api/client';
 import type { Replay, Sweep } from '../api/contract';
-import { explain } from '../live/session';
+import { explain, mayChange } from '../live/session';
 import { changedTrials, comparisons, unknownSentence, winnerSentence } from '../model/replay';
 import { trialUrl } from '../router';
 import { DataTable } from '../ui/data_table';
@@ -14,7 +14,7 @@ const takesFactor = (name: string): boolean => !['median', 'percentile', 'fifo']
 const shownMost = 100;
 
 /** Replays the sweep under another scheduler with the reports of its trials. */
-export function WhatIfCard({ sweep }: { sweep: Sweep }): JSX.Element {
+export function WhatIfCard({ sweep }: { sweep: Sweep }): JSX.Element | null {
   const [name, setName] = useState(
     () => schedulers.find((other) => other !== sweep.scheduler) ?? 'asha',
   );
@@ -34,6 +34,8 @@ export function WhatIfCard({ sweep }: { sweep: Sweep }): JSX.Element {
     }
     setBusy(false);
   };
+  // A replay is a POST, which the server refuses for viewers.
+  if (!mayChange.value) return null;
   return (
     <section class="panel card" aria-labelledby="what-if-title" data-testid="what-if">
       <h2 id="what-if-title">What if</h2>

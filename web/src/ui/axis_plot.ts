@@ -1,8 +1,10 @@
 import uPlot from 'uplot';
 
+import { labelRoom } from './label_room';
 import { Pace } from './pace';
 import { drawLabels, type Label } from './plot_labels';
-import { token } from './theme';
+import { redraws } from './export/plot_export';
+import { printing, token } from './theme';
 
 export interface Scale {
   range: readonly [number, number];
@@ -58,6 +60,11 @@ export interface Highlight {
 
 /** Draws one kind of chart between the axes. */
 export interface Painter<Content extends PlotContent> {
+  /** Takes a function that draws again, for parts that are drawn in the background. */
+  attach?(redraw: () => void): void;
+  destroy?(): void;
+  /** The number of curves that are a picture and not lines. */
+  readonly pictured?: number;
   /** What the axes show. A new `y` needs new axes; a new `x` also resets the zoom. */
   axisKeys(content: Content): { x: string; y: string };
   /** Called before each drawing, with the height of the host in pixels. */
@@ -80,6 +87,8 @@ export interface PlotEvents {
   click(number: number): void;
   /** See `Measured.clipped`. */
   clip(count: number): void;
+  /** The user has chosen a range of the x axis; undefined: all of it. */
+  zoom?(range: readonly [number, number] | undefined): void;
 }
 
 const smallestZoomPx = 6;
@@ -107,6 +116,7 @@ export class AxisPlot<Content extends PlotContent> {
     private readonly painter: Painter<Content>,
     private readonly events: PlotEvents,
   ) {
+    painter.attach?.(() => this.pace.schedule());
     this.resize = new ResizeObserver(() => {
       this.plot?.setSize(this.size());
       this.placeOverlay();
@@ -119,6 +129,7 @@ export class AxisPlot<Content extends PlotContent> {
     this.pace.stop();
     this.resize.disconnect();
     this.plot?.destroy();
+    this.painter.destroy?.();
   }
 
   /** Draws new content soon; a new `epoch` means that colours may have changed. */
@@ -126,7 +137,7 @@ export class AxisPlot<Content extends PlotContent> {
     const before = this.content && this.painter.axisKeys(this.content);
     const { x, y } = this.painter.axisKeys(content);
     const isStale = before?.x !== x || before.y !== y || this.epoch !== epoch;
-    if (before?.x !== x) this.zoom = undefined;
+    if (before && before.x !== x) this.zoomTo(undefined);
     this.content = content;
     this.epoch = epoch;
     if (isStale) this.rebuild(content);
@@ -145,13 +156,15 @@ export class AxisPlot<Content extends PlotContent> {
     this.plot = new uPlot(this.options(this.scales), this.data(this.scales), this.host);
     this.overlay = document.createElement('canvas');
     this.overlay.className = 'plot-overlay';
-    const { over } = this.plot;
+    const { over, ctx } = this.plot;
+    redraws.set(ctx.canvas, () => this.plot?.batch(() => this.plot?.redraw(false)));
+    redraws.set(this.overlay, () => this.drawOverlay());
     over.append(this.overlay);
     over.addEventListener('click', () => {
       if (this.hovered !== undefined) this.events.click(this.hovered);
     });
     over.addEventListener('dblclick', () => {
-      this.zoom = undefined;
+      this.zoomTo(undefined);
       this.pace.now();
     });
     over.addEventListener('mouseleave', () => this.point(undefined));
@@ -167,15 +180,16 @@ export class AxisPlot<Content extends PlotContent> {
     return measured;
   }
 
-  // Moving the mouse draws only this canvas, which lies above the plot.
+  // Moving the mouse draws only this canvas, which lies above the plot. On paper it would be opaque, so
+  // the plot has the highlights there.
   private drawOverlay(): void {
-    const { plot, overlay, content } = this;
+    const { plot, overlay } = this;
     const ctx = overlay?.getContext('2d');
-    if (!plot || !overlay || !ctx || !content) return;
+    if (!plot || !overlay || !ctx) return;
+    if (printing.peek()) return void (overlay.width = 0);
     const ratio = uPlot.pxRatio;
     ctx.clearRect(0, 0, overlay.width, overlay.height);
-    ctx.lineJoin = 'round';
-    const at: Projection = {
+    this.drawHighlights(ctx, {
       toX: (value) => plot.valToPos(value, 'x') * ratio,
       toY: (value) => plot.valToPos(value, 'y') * ratio,
       ratio,
@@ -183,7 +197,13 @@ export class AxisPlot<Content extends PlotContent> {
       top: 0,
       width: overlay.width,
       height: overlay.height,
-    };
+    });
+  }
+
+  private drawHighlights(ctx: CanvasRenderingContext2D, at: Projection): void {
+    const { content } = this;
+    if (!content) return;
+    ctx.lineJoin = 'round';
     const labels: Label[] = [];
     for (const number of new Set([content.best, content.selected, this.hovered])) {
       if (number === undefined) continue;
@@ -191,10 +211,15 @@ export class AxisPlot<Content extends PlotContent> {
       const trial = { number, name, hovered: number === this.hovered };
       labels.push(...this.painter.highlight(ctx, at, content, trial));
     }
-    drawLabels(ctx, at, labels);
+    drawLabels(ctx, { width: at.left + at.width, ratio: at.ratio }, labels);
   }
 
   private size(): { width: number; height: number } {
+    // A picture of another size would not be ready before the page is printed.
+    if (printing.peek() && this.plot) {
+      const { width, height } = this.plot;
+      return { width, height };
+    }
     return {
       width: Math.max(240, this.host.clientWidth),
       height: Math.max(160, this.host.clientHeight),
@@ -212,7 +237,7 @@ export class AxisPlot<Content extends PlotContent> {
   }
 
   private options(scales: Measured): uPlot.Options {
-    const axis = (of: 'x' | 'y', size: number): uPlot.Axis => {
+    const axis = (of: 'x' | 'y', size: uPlot.Axis.Size): uPlot.Axis => {
       const { increments } = scales[of];
       const above = (value: number): boolean => value >= (this.scales?.[of].floor ?? -Infinity);
       const filter: uPlot.Axis.Filter = (_, splits) => splits.map((v) => (above(v) ? v : null));
@@ -247,7 +272,7 @@ export class AxisPlot<Content extends PlotContent> {
           range: () => [...(this.scales?.y.range ?? [0, 1])],
         },
       },
-      axes: [{ ...axis('x', 28), gap: 2 }, axis('y', 56)],
+      axes: [{ ...axis('x', 28), gap: 2 }, axis('y', (_, labels) => labelRoom(labels))],
       series: [{}, { scale: 'y', stroke: 'transparent', width: 0, points: { show: false } }],
       hooks: {
         draw: [(plot) => this.draw(plot)],
@@ -270,6 +295,8 @@ export class AxisPlot<Content extends PlotContent> {
     };
     this.painter.paint(ctx, at, this.content);
     ctx.restore();
+    if (printing.peek()) this.drawHighlights(ctx, at);
+    this.host.dataset.density = String(this.painter.pictured ?? 0);
     this.drawOverlay();
   }
 
@@ -296,9 +323,14 @@ export class AxisPlot<Content extends PlotContent> {
   private takeSelection(plot: uPlot): void {
     const { left, width } = plot.select;
     if (width < smallestZoomPx) return;
-    this.zoom = [plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x')];
+    this.zoomTo([plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x')]);
     plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
     this.pace.now();
+  }
+
+  private zoomTo(range: [number, number] | undefined): void {
+    this.zoom = range;
+    this.events.zoom?.(range);
   }
 
   private placeOverlay(): void {

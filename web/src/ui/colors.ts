@@ -14,20 +14,24 @@ export function chooseColorBy(wanted: string | null, trials: number): ColorBy {
   return trials <= mostTrialsByColor ? 'trial' : 'state';
 }
 
+/** The CSS variable with the colour of a line. The colours repeat. */
+export const lineToken = (number: number): string => `--line-${(number % paletteSize) + 1}`;
+
 /** The CSS variable with the colour of a trial. */
 export function colorToken(trial: Pick<TrialRow, 'number' | 'state'>, by: ColorBy): string {
-  return by === 'state' ? `--state-${trial.state}` : `--line-${(trial.number % paletteSize) + 1}`;
+  return by === 'state' ? `--state-${trial.state}` : lineToken(trial.number);
 }
 
+/** The lines of trials that have a curve. */
 export function linesOf(
   trials: Iterable<TrialRow>,
-  curves: ReadonlyMap<number, Curve>,
+  curveOf: (trial: number) => Curve | undefined,
   by: ColorBy,
 ): Line[] {
   const colors = new Map<string, string>();
   const lines: Line[] = [];
   for (const trial of trials) {
-    const curve = curves.get(trial.number);
+    const curve = curveOf(trial.number);
     if (!curve || curve.length === 0) continue;
     const name = colorToken(trial, by);
     let color = colors.get(name);
@@ -45,10 +49,15 @@ export function rampColors(count: number): string[] {
     const at = (i / Math.max(1, count - 1)) * (stops.length - 1);
     const [from, to] = [stops[Math.floor(at)], stops[Math.ceil(at)]];
     const mixed = from?.map((c, k) => Math.round(c + ((to?.[k] ?? c) - c) * (at % 1)));
-    return `rgb(${mixed?.join(' ')})`;
+    return hexOf(mixed ?? []);
   });
 }
 
-function channels(hex: string): number[] {
+/** Red, green and blue of #rrggbb. */
+export function channels(hex: string): number[] {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+}
+
+function hexOf(mixed: readonly number[]): string {
+  return `#${mixed.map((channel) => channel.toString(16).padStart(2, '0')).join('')}`;
 }

@@ -4,6 +4,7 @@ import { formatMetric, formatStep, plural } from '../model/numbers';
 import { Chart, ChartTable, LogCheck } from './chart';
 import { CurvePainter, type CurveContent, type Line } from './curve_plot';
 import type { TableColumn } from './data_table';
+import type { PlotData } from './export/plot_export';
 import { usePlot } from './use_plot';
 
 interface Props extends CurveContent {
@@ -15,11 +16,14 @@ interface Props extends CurveContent {
   hovered: number | undefined;
   onHover(number: number | undefined): void;
   onSelect(number: number): void;
+  onZoom?(range: readonly [number, number] | undefined): void;
   onLogarithmic(logarithmic: boolean): void;
   /** The choice among several charts, and further controls. */
   views?: ComponentChildren;
   controls?: ComponentChildren;
   tall?: boolean;
+  /** Shown instead of curves if there are none. */
+  empty?: ComponentChildren;
 }
 
 /** Learning curves. */
@@ -36,6 +40,7 @@ export function CurveChart(props: Props): JSX.Element {
           <LogCheck on={props.logarithmic} onChange={props.onLogarithmic} />
         </>
       }
+      data={() => curveData(props)}
       canvas={() => <Canvas {...props} />}
       table={() => <CurveTable {...props} />}
       caption={() => (
@@ -49,6 +54,20 @@ export function CurveChart(props: Props): JSX.Element {
   );
 }
 
+// With a picture of very many curves, these are all curves, not only the drawn lines.
+function curveData({ lines, density, time, metric }: Props): PlotData {
+  function* rows(): Iterable<number[]> {
+    const curves = density
+      ? [...density.store.numbers()].map((number) => ({ number, curve: density.store.get(number) }))
+      : lines;
+    for (const { number, curve } of curves) {
+      for (let at = 0; curve && at < curve.length; at += 1)
+        yield [number, curve.steps[at] as number, curve.values[at] as number];
+    }
+  }
+  return { columns: ['trial', time, metric], rows: rows() };
+}
+
 function Canvas(props: Props): JSX.Element {
   const { lines, logarithmic, metric, best, selected, onHover } = props;
   const { host, clipped } = usePlot(
@@ -58,11 +77,12 @@ function Canvas(props: Props): JSX.Element {
       hovered: props.hovered,
       onHover,
       onClick: props.onSelect,
+      ...(props.onZoom ? { onZoom: props.onZoom } : {}),
     },
-    [props.version, lines, logarithmic, metric, best, selected],
+    [props.version, lines, props.density?.chosen, logarithmic, metric, best, selected],
   );
   const empty = emptyText(props);
-  const hovered = lines.find((line) => line.number === props.hovered);
+  const hovered = lineOf(props, props.hovered);
   return (
     <div class="plot">
       <div
@@ -71,7 +91,7 @@ function Canvas(props: Props): JSX.Element {
         data-testid="curves"
         aria-hidden="true"
       />
-      {empty && <p class="plot-empty">{empty}</p>}
+      {empty !== undefined && <p class="plot-empty">{empty}</p>}
       {clipped > 0 && (
         <p class="plot-note">
           {plural(clipped, 'curve')} {clipped === 1 ? 'leaves' : 'leave'} the frame
@@ -82,14 +102,20 @@ function Canvas(props: Props): JSX.Element {
   );
 }
 
+function lineOf({ lines, lineOf: other }: Props, number: number | undefined): Line | undefined {
+  if (number === undefined) return undefined;
+  return lines.find((line) => line.number === number) ?? other?.(number);
+}
+
 // A ring is drawn only if the donor's line is shown.
 function hasClones(lines: readonly Line[]): boolean {
   const shown = new Set(lines.map((line) => line.number));
   return lines.some(({ curve }) => curve.clones.some(({ donor }) => shown.has(donor)));
 }
 
-function emptyText({ lines, metric }: Pick<Props, 'lines' | 'metric'>): string | undefined {
-  if (lines.length === 0) return 'No reports yet: curves appear as trials train.';
+function emptyText({ lines, density, metric, empty }: Props): ComponentChildren {
+  if (density && density.store.size > 0) return undefined;
+  if (lines.length === 0) return empty ?? 'No reports yet: curves appear as trials train.';
   if (lines.some((line) => line.curve.values.some(Number.isFinite))) return undefined;
   return `Nothing to draw: every ${metric} reported is NaN or infinite.`;
 }
@@ -112,7 +138,8 @@ function CurveTable({
   rungs,
   metric,
   time,
-}: Pick<Props, 'lines' | 'rungs' | 'metric' | 'time'>): JSX.Element {
+  empty,
+}: Pick<Props, 'lines' | 'rungs' | 'metric' | 'time' | 'empty'>): JSX.Element {
   const steps = tableSteps(lines, rungs);
   const columns = steps.map(
     (step): TableColumn<Line> => ({
@@ -128,6 +155,7 @@ function CurveTable({
       caption={`${metric} by ${time}, ${plural(lines.length, 'trial')}`}
       columns={[{ label: 'trial', cell: ({ number }) => number }, ...columns]}
       rows={lines}
+      empty={empty}
       rowKey={({ number }) => number}
     />
   );

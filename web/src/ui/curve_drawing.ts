@@ -32,7 +32,8 @@ export function axisLabels(splits: readonly (number | null)[], logarithmic: bool
     const clean = Number(value.toPrecision(12));
     const magnitude = Math.abs(clean);
     const plain = magnitude < 1e6 && (magnitude >= 1e-3 || clean === 0);
-    if (logarithmic && plain) return String(clean);
+    // The lowest label of a logarithmic axis is the end of its range, which has many digits.
+    if (logarithmic && plain) return String(Number(clean.toPrecision(4)));
     if (digits > mostDecimals || magnitude >= 1e6) return formatMetric(clean);
     return clean.toFixed(digits).replace('-', '−');
   });

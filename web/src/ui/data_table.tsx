@@ -21,13 +21,15 @@ interface Props<Row> {
   /** `data` for a wide table, `narrow` for one in a card. */
   class?: string;
   caption?: string;
+  /** On narrow screens each row is a list of names and values, so that nothing is cut. */
+  stacks?: boolean;
 }
 
 /** A plain table whose rows are all in the document. */
 export function DataTable<Row>(props: Props<Row>): JSX.Element {
-  const { columns, rows, plainRows, caption } = props;
+  const { columns, rows, plainRows, caption, stacks } = props;
   return (
-    <table class={props.class ?? 'data'}>
+    <table class={`${props.class ?? 'data'} ${stacks ? 'stacks' : ''}`.trim()}>
       {caption && <caption class="visually-hidden">{caption}</caption>}
       <thead>
         <tr>
@@ -64,6 +66,7 @@ export function DataCell<Row>({
   title?: string | undefined;
 }): JSX.Element {
   const classes = `${column.numeric ? 'number' : ''} ${column.class ?? ''}`.trim();
+  const label = typeof column.label === 'string' ? column.label : undefined;
   if (isHeader) {
     return (
       <th scope="row" class={classes} title={title}>
@@ -72,7 +75,7 @@ export function DataCell<Row>({
     );
   }
   return (
-    <td class={classes} title={title}>
+    <td class={classes} title={title} data-label={label}>
       {column.cell(row)}
     </td>
   );

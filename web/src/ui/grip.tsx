@@ -67,6 +67,7 @@ export function Grip(props: Props): JSX.Element {
         class="axis-name"
         style={{ left: `${x - 4}px`, width: `${room - 6}px`, height: `${layout.top - 8}px` }}
         title={axis.name}
+        data-plot-text={axis.name}
       >
         <span>{breakable(axis.name)}</span>
       </div>

@@ -1,4 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact';
+import { useMemo } from 'preact/hooks';
 
 import { missingMeaning, type Dot } from '../model/history';
 import { formatMetric, plural } from '../model/numbers';
@@ -19,11 +20,16 @@ interface Props extends HistoryContent {
   hovered: number | undefined;
   onHover(number: number | undefined): void;
   onOpen(number: number): void;
+  /** Shown if no trial can be drawn. */
+  empty?: ComponentChildren;
   views?: ComponentChildren;
   controls?: ComponentChildren;
 }
 
 const along = { number: 'trial', seconds: 'time of end', value: '' } as const;
+
+/** The columns of exported data. */
+const xNames = { number: 'order', seconds: 'seconds', value: '' } as const;
 
 /** The results of the trials, one after another or in two metrics. */
 export function HistoryChart(props: Props): JSX.Element {
@@ -34,6 +40,10 @@ export function HistoryChart(props: Props): JSX.Element {
       by={along[props.x] || props.xMetric}
       views={props.views}
       controls={props.controls}
+      data={() => ({
+        columns: ['trial', 'state', xNames[props.x] || props.xMetric, props.metric],
+        rows: props.dots.map(({ number, state, x, y }) => [number, state, x, y]),
+      })}
       canvas={() => <Canvas {...props} />}
       table={() => <DotTable {...props} />}
       caption={(asTable) => (
@@ -58,7 +68,8 @@ function Canvas(props: Props): JSX.Element {
     },
     [dots, line, x, logarithmic, best, selected],
   );
-  const hovered = dots.find((dot) => dot.number === props.hovered);
+  const hovered =
+    props.hovered === undefined ? undefined : dots.find((dot) => dot.number === props.hovered);
   return (
     <div class="plot">
       <div
@@ -69,9 +80,8 @@ function Canvas(props: Props): JSX.Element {
       />
       {dots.length === 0 && (
         <p class="plot-empty">
-          {props.trials === 0
-            ? 'No trials yet.'
-            : `Nothing yet: trials appear as they ${x === 'seconds' ? 'end' : 'report'}.`}
+          {props.empty ??
+            `Nothing yet: trials appear as they ${x === 'seconds' ? 'end' : 'report'}.`}
         </p>
       )}
       {clipped > 0 && (
@@ -103,7 +113,7 @@ function dotText(dot: Dot, x: Props['x'], metric: string, xMetric: string): stri
 }
 
 function Legend({ dots }: { dots: readonly Dot[] }): JSX.Element {
-  const there = new Set(dots.map((dot) => dot.state));
+  const there = useMemo(() => new Set(dots.map((dot) => dot.state)), [dots]);
   return (
     <ul class="legend" aria-label="Marks">
       {trialStates
@@ -125,7 +135,7 @@ function Legend({ dots }: { dots: readonly Dot[] }): JSX.Element {
   );
 }
 
-function DotTable({ dots, x, metric, xMetric }: Props): JSX.Element {
+function DotTable({ dots, x, metric, xMetric, empty }: Props): JSX.Element {
   const xText = (dot: Dot): string =>
     x === 'seconds' ? formatDuration(dot.x) : Number.isFinite(dot.x) ? formatMetric(dot.x) : '';
   const xColumn = { label: x === 'seconds' ? 'ended after' : xMetric, numeric: true, cell: xText };
@@ -144,6 +154,7 @@ function DotTable({ dots, x, metric, xMetric }: Props): JSX.Element {
         },
       ]}
       rows={dots}
+      empty={empty}
       rowKey={(_, index) => index}
     />
   );

@@ -1,7 +1,6 @@
-import { frameOf, type Frame } from '../model/curve';
+import { emptyFrame, frameOfValues, type Frame } from '../model/curve_frame';
 import type { Missing, Dot, Point } from '../model/history';
-import { formatCount, formatMetric } from '../model/numbers';
-import { formatSpan } from '../model/time';
+import { formatMetric } from '../model/numbers';
 import {
   clipToArea,
   type Highlight,
@@ -11,17 +10,18 @@ import {
   type Pointer,
   type Projection,
 } from './axis_plot';
-import { alphaFor, axisLabels, wholeIncrements, type Opacity } from './curve_drawing';
+import { alphaFor, axisLabels, type Opacity } from './curve_drawing';
 import { drawMark, stateMarks } from './marks';
 import { nearestPoint } from './nearest';
 import type { Label } from './plot_labels';
 import { token } from './theme';
+import { wholeRange, xScale, type XUnit } from './x_axis';
 
 export interface HistoryContent extends PlotContent {
   dots: readonly Dot[];
   /** The best value so far from left to right, or the corners of a front. */
   line: readonly Point[];
-  x: 'number' | 'seconds' | 'value';
+  x: XUnit;
   logarithmic: boolean;
 }
 
@@ -32,10 +32,6 @@ const asidePx = 11;
 const beyondAreaPx = 46;
 const dotAlpha: Opacity = { few: 0.95, manyAt: 300, least: 0.45 };
 const missingOrder: readonly Missing[] = ['NaN', 'outside', 'failed', 'none'];
-const secondIncrements = [
-  ...[0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800],
-  ...[1, 2, 4, 8, 16, 48, 120, 240].map((halfDays) => halfDays * 43_200),
-];
 
 /** Draws trials as points with the line of the best; trials without a value get lanes below. */
 export class HistoryPainter implements Painter<HistoryContent> {
@@ -50,33 +46,16 @@ export class HistoryPainter implements Painter<HistoryContent> {
   }
 
   measure({ dots, x, logarithmic }: HistoryContent, height: number): Measured {
-    const framed = (values: readonly number[], log: boolean): Frame | undefined =>
-      frameOf(
-        values.map((value) => ({ values: [value] })),
-        log,
-      );
-    this.frame = framed(
-      dots.map((dot) => dot.y),
-      logarithmic,
-    );
-    const xFrame =
-      x === 'value'
-        ? framed(
-            dots.map((dot) => dot.x),
-            false,
-          )
-        : undefined;
-    this.xRange = xFrame ? [xFrame.min, xFrame.max] : wholeRange(dots.map((dot) => dot.x));
+    const xs = Float64Array.from(dots, (dot) => dot.x);
+    const ys = Float64Array.from(dots, (dot) => dot.y);
+    this.frame = frameOfValues(ys, logarithmic);
+    const xFrame = x === 'value' ? frameOfValues(xs, false) : undefined;
+    this.xRange = xFrame ? [xFrame.min, xFrame.max] : wholeRange(xs);
     this.lanes = missingOrder.filter((kind) => dots.some(({ missing }) => missing === kind));
     this.aside = asideOf(dots);
-    const { min, max } = this.frame ?? { min: 0, max: 1 };
+    const { min, max } = this.frame ?? emptyFrame(logarithmic);
     return {
-      x: {
-        range: this.xRange,
-        labels: (splits) => xLabels(x, splits),
-        ...(x === 'number' ? { increments: wholeIncrements } : {}),
-        ...(x === 'seconds' ? { increments: secondIncrements } : {}),
-      },
+      x: xScale(x, this.xRange),
       y: {
         range: [this.belowLanes(min, max, logarithmic, height), max],
         floor: min,
@@ -126,13 +105,14 @@ export class HistoryPainter implements Painter<HistoryContent> {
     clipToArea(ctx, at);
     const radius = dotRadius(content.dots.length) * at.ratio;
     ctx.globalAlpha = alphaFor(content.dots.length, dotAlpha);
-    const colors = new Map<string, string>();
+    // A path for each of thousands of dots is slow, a small picture is not.
+    const marks = new Map<string, HTMLCanvasElement>();
+    const half = Math.ceil(radius * 1.4);
     for (const dot of content.dots) {
-      let color = colors.get(dot.state);
-      if (!color) colors.set(dot.state, (color = token(`--state-${dot.state}`)));
-      ctx.fillStyle = ctx.strokeStyle = color;
+      let mark = marks.get(dot.state);
+      if (!mark) marks.set(dot.state, (mark = markPicture(dot.state, radius, half)));
       const { x, y } = this.placeOf(dot, at, at.top + at.height, at.ratio);
-      drawMark(ctx, stateMarks[dot.state], x, y, radius);
+      ctx.drawImage(mark, Math.round(x) - half, Math.round(y) - half);
     }
     ctx.globalAlpha = 1;
     this.paintLine(ctx, at, content);
@@ -196,6 +176,15 @@ export class HistoryPainter implements Painter<HistoryContent> {
   }
 }
 
+function markPicture(state: Dot['state'], radius: number, half: number): HTMLCanvasElement {
+  const canvas = document.createElement('canvas');
+  canvas.width = canvas.height = 2 * half;
+  const ctx = canvas.getContext('2d') as CanvasRenderingContext2D;
+  ctx.fillStyle = ctx.strokeStyle = token(`--state-${state}`);
+  drawMark(ctx, stateMarks[state], half, half, radius);
+  return canvas;
+}
+
 function dotRadius(dots: number): number {
   return dots > 2000 ? 2.3 : dots > 400 ? 2.9 : 3.9;
 }
@@ -210,22 +199,4 @@ function asideOf(dots: readonly Dot[]): Map<Dot, number> {
     counts.set(dot.missing, before + 1);
   }
   return aside;
-}
-
-function wholeRange(values: readonly number[]): [number, number] {
-  const low = values.reduce((least, value) => Math.min(least, value), Infinity);
-  const high = values.reduce((most, value) => Math.max(most, value), -Infinity);
-  if (low > high) return [0, 1];
-  const margin = (high - low) * 0.025 || 0.5;
-  return [low - margin, high + margin];
-}
-
-function xLabels(x: HistoryContent['x'], splits: readonly (number | null)[]): string[] {
-  if (x === 'value') return axisLabels(splits, false);
-  const apart = Math.abs((splits[1] ?? 0) - (splits[0] ?? 0));
-  return splits.map((value) => {
-    // A margin may reach below the first.
-    if (value === null || value < 0) return '';
-    return x === 'number' ? formatCount(value) : formatSpan(value, apart);
-  });
 }

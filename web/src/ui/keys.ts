@@ -23,13 +23,31 @@ export function useKeys(keys: Keys): void {
   });
 }
 
-export const keyHelp: readonly [string, string][] = [
-  ['/', 'Filter'],
-  ['j  k', 'Next row, previous row'],
-  ['Home  End', 'First row, last row'],
-  ['Enter', 'Open the selected row'],
-  ['Esc', 'Clear the selection, leave the filter'],
-  ['u', 'Up one level'],
-  ['t', 'Theme: system, light, dark'],
-  ['?', 'This list'],
+/** Handles Ctrl+K, and ⌘K on a Mac, also while the user types. */
+export function usePaletteKey(open: () => void): void {
+  useLayoutEffect(() => {
+    const handle = (event: KeyboardEvent): void => {
+      if (event.key !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey) return;
+      if (document.querySelector('dialog[open]')) return;
+      event.preventDefault();
+      open();
+    };
+    document.addEventListener('keydown', handle);
+    return () => document.removeEventListener('keydown', handle);
+  }, [open]);
+}
+
+/** The keys of the page; some do nothing in a page without a server. */
+export const keyHelp: readonly { keys: string; meaning: string; needsServer?: true }[] = [
+  { keys: 'Ctrl K', meaning: 'Find a command, a page, a sweep or a trial', needsServer: true },
+  { keys: '/', meaning: 'Filter' },
+  { keys: 'j  k', meaning: 'Next row, previous row' },
+  { keys: 'Home  End', meaning: 'First row, last row' },
+  { keys: 'Enter', meaning: 'Open the selected row' },
+  { keys: 'x', meaning: 'Choose the selected row for a comparison', needsServer: true },
+  { keys: 'e', meaning: 'Enqueue a copy of the selected trial', needsServer: true },
+  { keys: 'Esc', meaning: 'Clear the selection, leave the filter' },
+  { keys: 'u', meaning: 'Up one level' },
+  { keys: 't', meaning: 'Theme: system, light, dark' },
+  { keys: '?', meaning: 'This list' },
 ];

@@ -18,6 +18,8 @@ export const stateMarks: Record<TrialState, Mark> = {
 };
 
 const paths = new Map<string, Path2D>();
+/** The text of each path, which the browser does not return. */
+export const pathTexts = new WeakMap<Path2D, string>();
 
 /** Draws a mark around a point in the colour of the context. */
 export function drawMark(
@@ -28,7 +30,10 @@ export function drawMark(
   radius: number,
 ): void {
   let made = paths.get(path);
-  if (!made) paths.set(path, (made = new Path2D(path)));
+  if (!made) {
+    paths.set(path, (made = new Path2D(path)));
+    pathTexts.set(made, path);
+  }
   ctx.setTransform(radius, 0, 0, radius, x, y);
   if (filled) {
     ctx.fill(made);

@@ -1,4 +1,5 @@
 import { upperBound, type Curve } from '../model/curve';
+import type { CurveStore } from '../model/curve_store';
 
 /**
  * The number of the curve nearest to a point, or undefined if none is within the radius. The distance
@@ -40,6 +41,40 @@ function valueAt(curve: Curve, step: number): number | undefined {
   const [x0, x1] = [steps[right - 1] as number, steps[right] as number];
   const [y0, y1] = [values[right - 1] as number, values[right] as number];
   return y0 + ((y1 - y0) * (step - x0)) / (x1 - x0);
+}
+
+/** The same for curves that are not objects. */
+export function nearestTrace(
+  store: CurveStore,
+  numbers: Iterable<number>,
+  step: number,
+  yPx: number,
+  toPx: (value: number) => number,
+  radiusPx: number,
+): number | undefined {
+  let nearest: number | undefined;
+  let distance = radiusPx;
+  for (const number of numbers) {
+    const trace = store.trace(number);
+    if (!trace) continue;
+    const { steps, firstStep, values, firstValue, length } = trace;
+    let low = 0;
+    let high = length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((steps[firstStep + middle] as number) > step) high = middle;
+      else low = middle + 1;
+    }
+    if (low === 0 || low === length) continue;
+    const [x0, x1] = [steps[firstStep + low - 1] as number, steps[firstStep + low] as number];
+    const [y0, y1] = [values[firstValue + low - 1] as number, values[firstValue + low] as number];
+    const off = Math.abs(toPx(y0 + ((y1 - y0) * (step - x0)) / (x1 - x0)) - yPx);
+    if (off <= distance) {
+      distance = off;
+      nearest = number;
+    }
+  }
+  return nearest;
 }
 
 /** The index of the point nearest to a place, or undefined if none is within the radius. Points with

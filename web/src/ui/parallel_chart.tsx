@@ -1,8 +1,8 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { firstMetric, formatAt, type Axis, type Strand } from '../model/axes';
-import type { Brush, Brushes } from '../model/brush';
+import { firstMetric, formatAt, valuesOf, type Axis, type Strands } from '../model/axes';
+import { chosenStrands, type Brush, type Brushes } from '../model/brush';
 import { AxesTable } from './axes_table';
 import { Chart } from './chart';
 import { Grip } from './grip';
@@ -12,10 +12,8 @@ import { paintEpoch } from './theme';
 
 interface Props {
   axes: readonly Axis[];
-  strands: readonly Strand[];
+  strands: Strands;
   brushes: Brushes;
-  /** The trials in all brushes; undefined without brushes. */
-  chosenIn(brushes: Brushes): ReadonlySet<number> | undefined;
   selected: number | undefined;
   hovered: number | undefined;
   summary: string;
@@ -23,6 +21,8 @@ interface Props {
   onOpen(number: number): void;
   /** Undefined removes the brush. */
   onBrush(axis: Axis, brush: Brush | undefined): void;
+  /** Shown if there are no trials. */
+  empty?: ComponentChildren;
   views?: ComponentChildren;
   controls?: ComponentChildren;
 }
@@ -36,6 +36,13 @@ export function ParallelChart(props: Props): JSX.Element {
       by={props.axes[firstMetric(props.axes)]?.name ?? ''}
       views={props.views}
       controls={props.controls}
+      data={() => ({
+        columns: ['trial', ...props.axes.map(({ name }) => name)],
+        rows: Array.from(props.strands.numbers, (number, line) => [
+          number,
+          ...props.axes.map((axis, i) => exportedValue(axis, valuesOf(props.strands, line)[i])),
+        ]),
+      })}
       canvas={() => <Canvases {...props} />}
       table={() => <AxesTable axes={props.axes} brushes={props.brushes} onBrush={props.onBrush} />}
       caption={(asTable) =>
@@ -46,6 +53,11 @@ export function ParallelChart(props: Props): JSX.Element {
       }
     />
   );
+}
+
+function exportedValue(axis: Axis, value = NaN): string | number | undefined {
+  if (Number.isNaN(value)) return undefined;
+  return axis.kind === 'listed' ? formatAt(axis, value) : value;
 }
 
 function Canvases(props: Props): JSX.Element {
@@ -61,7 +73,7 @@ function Canvases(props: Props): JSX.Element {
   const layout = useMemo(() => layOut(axes, size.width, size.height), [axes, size]);
 
   const drawn = useMemo(() => withDraft(brushes, draft), [brushes, draft]);
-  const chosen = useMemo(() => props.chosenIn(drawn), [strands, drawn]);
+  const chosen = useMemo(() => chosenStrands(drawn, axes, strands), [axes, strands, drawn]);
 
   useEffect(() => {
     const made = new ParallelPlot(
@@ -87,9 +99,11 @@ function Canvases(props: Props): JSX.Element {
   };
   const point = (event: PointerEvent): void =>
     props.onHover(draft === undefined ? lineAt(event) : undefined);
+  // A drag that ends over a line is not a click on it.
+  const pressed = useRef<PointerEvent>();
   const click = (event: MouseEvent): void => {
     const onGrip = (event.target as Element).closest('.grip') !== null;
-    const number = onGrip ? undefined : lineAt(event);
+    const number = onGrip || isDrag(pressed.current, event) ? undefined : lineAt(event);
     if (number !== undefined) props.onOpen(number);
   };
   const scrolls = layout.width > size.width;
@@ -102,9 +116,10 @@ function Canvases(props: Props): JSX.Element {
       >
         <div
           class={props.hovered === undefined ? 'parallel' : 'parallel plot-pointed'}
-          style={{ width: `${layout.width}px` }}
+          style={{ width: `${layout.width}px`, height: `${layout.height}px` }}
           data-testid="parallel"
           aria-hidden="true"
+          onPointerDown={(event) => (pressed.current = event)}
           onPointerMove={point}
           onPointerLeave={() => props.onHover(undefined)}
           onClick={click}
@@ -130,10 +145,19 @@ function Canvases(props: Props): JSX.Element {
           ))}
         </div>
       </div>
-      {strands.length === 0 && <p class="plot-empty">No trials to draw.</p>}
+      {strands.numbers.length === 0 && (
+        <p class="plot-empty">{props.empty ?? 'No trials to draw.'}</p>
+      )}
       <Tooltip {...props} />
     </div>
   );
+}
+
+const largestClickPx = 4;
+
+function isDrag(from: MouseEvent | undefined, to: MouseEvent): boolean {
+  if (!from) return false;
+  return Math.hypot(to.clientX - from.clientX, to.clientY - from.clientY) > largestClickPx;
 }
 
 function withDraft(
@@ -146,15 +170,15 @@ function withDraft(
 }
 
 function Tooltip({ axes, strands, hovered }: Props): JSX.Element | null {
-  const strand = strands.find((each) => each.number === hovered);
-  if (!strand) return null;
+  const line = hovered === undefined ? -1 : strands.numbers.indexOf(hovered);
+  if (line < 0) return null;
   const at = firstMetric(axes);
   const axis = axes[at];
-  const value = strand.values[at];
+  const value = valuesOf(strands, line)[at] ?? NaN;
   return (
     <div class="plot-tip" aria-hidden="true">
-      <b>trial {strand.number}</b> {axis?.name}{' '}
-      {axis && value !== undefined ? formatAt(axis, value) : 'without a value'}
+      <b>trial {hovered}</b> {axis?.name}{' '}
+      {axis && !Number.isNaN(value) ? formatAt(axis, value) : 'without a value'}
     </div>
   );
 }

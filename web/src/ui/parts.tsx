@@ -27,6 +27,18 @@ export function Fact({
   );
 }
 
+export function Tags({ tags }: { tags: readonly string[] }): JSX.Element {
+  return (
+    <>
+      {tags.map((tag) => (
+        <span key={tag} class="tag">
+          {tag}
+        </span>
+      ))}
+    </>
+  );
+}
+
 export function CopyButton({ text, what }: { text: string; what: string }): JSX.Element {
   const [done, setDone] = useState(false);
   const copy = async (): Promise<void> => {
@@ -51,7 +63,7 @@ export function CopyButton({ text, what }: { text: string; what: string }): JSX.
 }
 
 // Browsers offer the clipboard API only on https and localhost.
-async function copyText(text: string): Promise<void> {
+export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement('textarea');
   area.value = text;
@@ -221,11 +233,14 @@ export function FilterBox({
   value,
   what,
   placeholder,
+  error,
   onChange,
 }: {
   value: string;
   what: string;
   placeholder: string;
+  /** Why the filter cannot be used, shown below the box. */
+  error?: string | undefined;
   onChange(text: string): void;
 }): JSX.Element {
   const box = useRef<HTMLInputElement>(null);
@@ -244,10 +259,17 @@ export function FilterBox({
         value={value}
         placeholder={placeholder}
         aria-label={`Filter ${what}`}
+        aria-invalid={error !== undefined}
+        aria-describedby={error === undefined ? undefined : 'filter-error'}
         spellcheck={false}
         onInput={(event) => onChange(event.currentTarget.value)}
         onKeyDown={(event) => event.key === 'Escape' && event.currentTarget.blur()}
       />
+      {error && (
+        <p id="filter-error" class="filter-error" role="alert">
+          {error}
+        </p>
+      )}
     </div>
   );
 }

@@ -1,5 +1,7 @@
 import { effect, signal } from '@preact/signals';
 
+import { writeStored } from '../stored';
+
 export type Theme = 'system' | 'light' | 'dark';
 
 const key = 'attune-theme'; // also read by public/theme.js
@@ -10,6 +12,9 @@ function stored(): Theme {
 }
 
 export const theme = signal<Theme>('system');
+
+/** Whether the page is being printed. */
+export const printing = signal(false);
 
 /** Grows whenever colours may have changed, so that canvases draw again. */
 export const paintEpoch = signal(0);
@@ -24,16 +29,18 @@ export function startTheme(): void {
   theme.value = stored();
   const bump = (): void => void (paintEpoch.value = paintEpoch.peek() + 1);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', bump);
+  matchMedia('print').addEventListener('change', ({ matches }) => {
+    printing.value = matches;
+    bump();
+    // The browser prints as soon as this event has ended. A second render runs the effects of the
+    // first, which draw the charts in the colours of paper.
+    queueMicrotask(bump);
+  });
   effect(() => {
     const chosen = theme.value;
     if (chosen === 'system') delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = chosen;
-    try {
-      if (chosen === 'system') localStorage.removeItem(key);
-      else localStorage.setItem(key, chosen);
-    } catch {
-      // The browser may forbid storage; the choice then lasts as long as the page.
-    }
+    writeStored(key, chosen === 'system' ? undefined : chosen);
     bump();
   });
 }

@@ -9,6 +9,7 @@ interface Options<Content extends PlotContent> {
   hovered: number | undefined;
   onHover(number: number | undefined): void;
   onClick(number: number): void;
+  onZoom?(range: readonly [number, number] | undefined): void;
 }
 
 /**
@@ -31,6 +32,7 @@ export function usePlot<Content extends PlotContent>(
       hover: (number) => latest.current.onHover(number),
       click: (number) => latest.current.onClick(number),
       clip: setClipped,
+      zoom: (range) => latest.current.onZoom?.(range),
     });
     plot.current = made;
     return () => made.destroy();

@@ -1,32 +1,23 @@
 import type { JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
 
-import { api } from '../api/client';
-import type { Executor, Hours, Pilot, Fleet } from '../api/contract';
-import { explain } from '../live/session';
-import { hoursSentence } from '../model/pilots';
-import { sentence } from '../model/reason';
-import { formatDuration } from '../model/time';
-import { DataTable, type TableColumn } from '../ui/data_table';
+import { api } from '../../api/client';
+import type { Executor, Hours, Pilot, Fleet } from '../../api/contract';
+import { hoursSentence } from '../../model/pilots';
+import { sentence } from '../../model/reason';
+import { formatDuration } from '../../model/time';
+import { DataTable, type TableColumn } from '../../ui/data_table';
+import { useAnswer } from '../use_answer';
 
 /** Managers of pilots report every few seconds, and no event announces it. */
 const refreshMs = 3000;
 
 /** The jobs that provide executors: their state, why they wait, and the hours that they cost. */
 export function PilotsPanel({ executors }: { executors: Executor[] }): JSX.Element | null {
-  const [fleets, setFleets] = useState<Fleet[]>([]);
-  useEffect(() => {
-    const abort = new AbortController();
-    const read = (): void => {
-      api.pilots(abort.signal).then(setFleets, explain);
-    };
-    read();
-    const timer = setInterval(read, refreshMs);
-    return () => {
-      clearInterval(timer);
-      abort.abort();
-    };
-  }, []);
+  const { answer: fleets = [] } = useAnswer((signal) => api.pilots(signal), {
+    about: [],
+    leastMs: 1000,
+    everyMs: refreshMs,
+  });
   if (fleets.length === 0) return null;
   return (
     <>
@@ -65,8 +56,9 @@ function Fleet({ fleet, executors }: { fleet: Fleet; executors: Executor[] }): J
         <HoursLine hours={fleet.hours} />
       </div>
       {fleet.pilots.length > 0 && (
-        <div class="table-scroll">
+        <div class="table-scroll" tabIndex={0} role="region" aria-label="Table of pilots">
           <DataTable
+            stacks
             columns={pilotColumns(executors)}
             rows={fleet.pilots}
             rowKey={({ name }) => name}

@@ -1,17 +1,18 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
-import { api } from '../api/client';
-import type { Executor } from '../api/contract';
-import { executors, openStream } from '../live/session';
-import { formatBytes } from '../model/numbers';
-import { sentence } from '../model/reason';
-import { trialUrl } from '../router';
-import { DataTable, type TableColumn } from '../ui/data_table';
-import { Dialog, Field } from '../ui/dialog';
-import { Loading } from '../ui/parts';
+import { api } from '../../api/client';
+import type { Executor } from '../../api/contract';
+import { executors, mayChange, openStream } from '../../live/session';
+import { formatBytes } from '../../model/numbers';
+import { sentence } from '../../model/reason';
+import { trialUrl } from '../../router';
+import { DataTable, type TableColumn } from '../../ui/data_table';
+import { Dialog, Field } from '../../ui/dialog';
+import { onDemand } from '../../ui/on_demand';
+import { Loading } from '../../ui/parts';
 import { PilotsPanel } from './pilots_panel';
-import { useSteering } from './steering';
+import { useSteering } from '../steering';
 
 /** The executors: their state, free resources and running trials. The stream refreshes them. */
 export function ExecutorsPage(): JSX.Element {
@@ -19,9 +20,12 @@ export function ExecutorsPage(): JSX.Element {
   const all = executors.value;
   const [asked, setAsked] = useState<Executor>();
   const { outcome, press, answer } = useSteering();
-  const columns = executorColumns(setAsked, ({ name }) => {
+  const resume = ({ name }: Executor): void => {
     void press(() => api.steerExecutor(name, 'resume'));
-  });
+  };
+  const columns = mayChange.value
+    ? [...executorColumns, actionColumn(setAsked, resume)]
+    : executorColumns;
   return (
     <>
       <div class="page-head">
@@ -38,10 +42,11 @@ export function ExecutorsPage(): JSX.Element {
         </div>
       )}
       {all && all.length > 0 && (
-        <div class="panel table-scroll">
-          <DataTable columns={columns} rows={all} rowKey={({ name }) => name} />
+        <div class="panel table-scroll" tabIndex={0} role="region" aria-label="Executors">
+          <DataTable stacks columns={columns} rows={all} rowKey={({ name }) => name} />
         </div>
       )}
+      {all && all.length > 0 && <Usage />}
       {all && <PilotsPanel executors={all} />}
       {asked && (
         <DrainDialog
@@ -53,6 +58,10 @@ export function ExecutorsPage(): JSX.Element {
     </>
   );
 }
+
+const Usage = onDemand('the timeline', async () => {
+  return (await import('./usage_panel')).UsagePanel;
+});
 
 /** Asks for a reason, and whether running trials should leave. */
 function DrainDialog({
@@ -94,72 +103,79 @@ const stateClasses: Record<Executor['state'], string> = {
   lost: 'state state-failed',
 };
 
-function executorColumns(
+const executorColumns: TableColumn<Executor>[] = [
+  { label: 'name', cell: ({ name }) => name },
+  { label: 'state', cell: (executor) => <State executor={executor} /> },
+  { label: 'address', class: 'mono', cell: ({ address }) => address },
+  {
+    label: 'CPUs reserved',
+    cell: ({ state, cpus, cpus_free }) => <Use state={state} all={cpus} free={cpus_free} />,
+  },
+  {
+    label: 'GPUs reserved',
+    cell: ({ state, gpus, gpus_free }) => <Use state={state} all={gpus} free={gpus_free} />,
+  },
+  {
+    label: 'memory reserved',
+    hint: 'Memory that sweeps request with resources.memory_per_worker. Gangs without a request may use memory, too',
+    cell: ({ state, memory_bytes, memory_free_bytes }) => (
+      <Use state={state} all={memory_bytes} free={memory_free_bytes} format={formatBytes} />
+    ),
+  },
+  {
+    label: 'free on the host',
+    hint: 'Measured by the executor: memory that programs can still take, and space for its data',
+    cell: ({ state, memory_available_bytes: memory, disk_free_bytes: disk }) => (
+      <>
+        {state !== 'lost' && memory !== null && <div>{formatBytes(memory)} of memory</div>}
+        {state !== 'lost' && disk !== null && <div>{formatBytes(disk)} of disk</div>}
+      </>
+    ),
+  },
+  {
+    label: 'labels',
+    class: 'mono',
+    cell: ({ labels }) =>
+      Object.entries(labels).map(([name, value]) => (
+        <div key={name}>
+          {name}={value}
+        </div>
+      )),
+  },
+  {
+    label: 'runs',
+    cell: ({ running }) =>
+      running.map(({ sweep, trial, ranks: [first, last] }) => (
+        <div key={`${sweep}/${trial}`}>
+          <a href={trialUrl(sweep, trial)}>
+            {sweep}/{trial}
+          </a>{' '}
+          <span class="muted">{first === last ? `rank ${first}` : `ranks ${first}–${last}`}</span>
+        </div>
+      )),
+  },
+];
+
+function actionColumn(
   onDrain: (executor: Executor) => void,
   onResume: (executor: Executor) => void,
-): TableColumn<Executor>[] {
-  return [
-    { label: 'name', cell: ({ name }) => name },
-    { label: 'state', cell: (executor) => <State executor={executor} /> },
-    { label: 'address', class: 'mono', cell: ({ address }) => address },
-    {
-      label: 'CPUs in use',
-      cell: ({ state, cpus, cpus_free }) => <Use state={state} all={cpus} free={cpus_free} />,
+): TableColumn<Executor> {
+  return {
+    label: <span class="visually-hidden">actions</span>,
+    cell: (executor) => {
+      const closed = executor.drain ?? executor.quarantine;
+      return (
+        <button
+          type="button"
+          class="quiet"
+          aria-label={`${closed ? 'Resume' : 'Drain'} ${executor.name}`}
+          onClick={() => (closed ? onResume : onDrain)(executor)}
+        >
+          {closed ? 'Resume' : 'Drain…'}
+        </button>
+      );
     },
-    {
-      label: 'GPUs in use',
-      cell: ({ state, gpus, gpus_free }) => <Use state={state} all={gpus} free={gpus_free} />,
-    },
-    {
-      label: 'memory in use',
-      cell: ({ state, memory_bytes, memory_free_bytes, disk_free_bytes: disk }) => (
-        <>
-          <Use state={state} all={memory_bytes} free={memory_free_bytes} format={formatBytes} />
-          {state !== 'lost' && disk !== null && (
-            <div class="muted">{formatBytes(disk)} of disk free</div>
-          )}
-        </>
-      ),
-    },
-    {
-      label: 'labels',
-      class: 'mono',
-      cell: ({ labels }) =>
-        Object.entries(labels).map(([name, value]) => (
-          <div key={name}>
-            {name}={value}
-          </div>
-        )),
-    },
-    {
-      label: 'runs',
-      cell: ({ running }) =>
-        running.map(({ sweep, trial, ranks: [first, last] }) => (
-          <div key={`${sweep}/${trial}`}>
-            <a href={trialUrl(sweep, trial)}>
-              {sweep}/{trial}
-            </a>{' '}
-            <span class="muted">{first === last ? `rank ${first}` : `ranks ${first}–${last}`}</span>
-          </div>
-        )),
-    },
-    {
-      label: <span class="visually-hidden">actions</span>,
-      cell: (executor) => {
-        const closed = executor.drain ?? executor.quarantine;
-        return (
-          <button
-            type="button"
-            class="quiet"
-            aria-label={`${closed ? 'Resume' : 'Drain'} ${executor.name}`}
-            onClick={() => (closed ? onResume : onDrain)(executor)}
-          >
-            {closed ? 'Resume' : 'Drain…'}
-          </button>
-        );
-      },
-    },
-  ];
+  };
 }
 
 function State({ executor }: { executor: Executor }): JSX.Element {
@@ -201,7 +217,7 @@ function Use({
       <div class="bar" aria-hidden="true">
         <span style={{ width: `${(used / all) * 100}%` }} />
       </div>
-      {format(used)} of {format(all)}
+      {used === 0 ? 'none' : format(used)} of {format(all)}
     </div>
   );
 }

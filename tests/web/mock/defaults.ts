@@ -1,0 +1,101 @@
+import type { Config, SweepDetail, TrialDetail, TrialState } from '../../../web/src/api/contract';
+
+const drawn = { rule: 'random', from: [], results: 0, score: null, text: 'drawn at random' };
+
+/** A sweep without trials, with some of its fields given. */
+export function newSweep(
+  created: string,
+  sweep: Partial<SweepDetail> & { id: string },
+): SweepDetail {
+  return {
+    name: sweep.id,
+    state: 'running',
+    reason: '',
+    created,
+    ended: null,
+    tags: [],
+    note: '',
+    owner: 'admin',
+    metric: { name: 'accuracy', mode: 'max' },
+    metrics: [{ name: 'accuracy', mode: 'max', ...sweep.metric, target: null }],
+    constraints: {},
+    searcher: 'random',
+    warm_start: [],
+    scheduler: 'asha',
+    rungs: [1, 3, 9],
+    time_attr: '',
+    max_step: 9,
+    max_trials: 12,
+    workers: 2,
+    min_workers: 2,
+    priority: 0,
+    max_concurrent_trials: 0,
+    external: false,
+    limits: {
+      target: null,
+      max_time: 0,
+      max_gpu_hours: 0,
+      patience: 0,
+      max_trial_time: 0,
+      trial_patience: 0,
+      plateau: null,
+      threshold: {},
+    },
+    parameters: [],
+    trials: {
+      pending: 0,
+      running: 0,
+      paused: 0,
+      completed: 0,
+      stopped: 0,
+      failed: 0,
+      killed: 0,
+    },
+    best: null,
+    pareto_front: [],
+    logged_metrics: [],
+    edited: null,
+    waiting_reason: '',
+    end_state: '',
+    file: '',
+    path: '',
+    resolved_file: '',
+    resolved_file_as_sent: '',
+    ...sweep,
+  };
+}
+
+/** A trial that has not begun. */
+export function newTrial(
+  created: string,
+  sweep: string,
+  number: number,
+  config: Config,
+  state: TrialState,
+): TrialDetail {
+  return {
+    sweep,
+    number,
+    state,
+    reason: '',
+    tags: [],
+    note: '',
+    config,
+    origin: 'random',
+    rationale: drawn,
+    created,
+    ended: null,
+    attempt_count: 0,
+    step: 0,
+    milestone: 0,
+    seconds: 0,
+    metrics: {},
+    best: null,
+    checkpoint: null,
+    waiting_reason: '',
+    history: [],
+    attempts: [],
+    decisions: [],
+    checkpoints: [],
+  };
+}
