@@ -11,6 +11,7 @@
 #include "server/store/event_codec.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"
+#include "server/store/thinned/curve_table.h"
 
 namespace attune::server {
 namespace {
@@ -116,6 +117,25 @@ void AppendReports(benchmark::State& state) {
       BytesPerReport(folder.database(), before, state.iterations() * kBatch);
 }
 BENCHMARK(AppendReports)->Arg(10)->Arg(100)->Arg(1'000)->Arg(100'000)->UseRealTime()->MinTime(2);
+
+// Follows batches of 1,000 reports of state.range(0) trials in turn, and writes their thinned
+// curves after each batch.
+void FollowReports(benchmark::State& state) {
+  const ScratchFolder folder;
+  Reports reports(static_cast<uint32_t>(state.range(0)));
+  auto store = NewStore(folder, reports);
+  auto table = CurveTable::Open(folder.database(), LogIdentity(0), store->LastSeq());
+  ATTUNE_CHECK(table.ok());
+  for (auto _ : state) {
+    state.PauseTiming();
+    CheckOk(store->Append(reports.NextBatch()));
+    state.ResumeTiming();
+    ATTUNE_CHECK((*table)->Read(store->LastSeq(), 2 * store->LastSeq().value).ok());
+    CheckOk((*table)->Write(true));
+  }
+  state.SetItemsProcessed(state.iterations() * kBatch);
+}
+BENCHMARK(FollowReports)->Arg(10)->Arg(1'000)->Arg(10'000)->UseRealTime()->MinTime(2);
 
 void ReadTheLog(benchmark::State& state) {
   const ScratchFolder folder;
