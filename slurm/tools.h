@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "slurm/command.h"
 #include "slurm/text.h"
+#include "system/command.h"
 
 namespace attune::slurm {
 

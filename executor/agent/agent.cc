@@ -26,7 +26,6 @@
 #include "executor/gang/preparation.h"
 #include "executor/gang/supervisor.h"
 #include "executor/health/health_watch.h"
-#include "executor/logs/valid_utf8.h"
 #include "executor/processes/boot_clock.h"
 #include "executor/transfer/checkpoint_fetcher.h"
 #include "executor/transfer/checkpoint_sender.h"

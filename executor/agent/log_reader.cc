@@ -1,8 +1,8 @@
 #include "executor/agent/log_reader.h"
 
 #include "base/result.h"
+#include "base/utf8.h"
 #include "executor/agent/messages.h"
-#include "executor/logs/valid_utf8.h"
 
 namespace attune::agent {
 namespace {
@@ -14,7 +14,7 @@ v1::LogChunk ReadChunk(const gang::Folders& folders, const v1::LogRequest& reque
                                                   static_cast<int>(request.rank()));
   Result<gang::LogPiece> piece = gang::ReadLog(log, request.offset(), request.limit_bytes());
   if (!piece.ok()) {
-    chunk.set_error(gang::ValidUtf8(piece.error().message));
+    chunk.set_error(ValidUtf8(piece.error().message));
     return chunk;
   }
   chunk.set_data(std::move(piece.value().data));

@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "base/result.h"
+#include "base/utf8.h"
 #include "executor/agent/messages.h"
-#include "executor/logs/valid_utf8.h"
 #include "logging/log.h"
 
 namespace attune::agent {
@@ -301,7 +301,7 @@ std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
   } else if (health_.problem != told_problem_) {
     told_problem_ = health_.problem;
     was_unhealthy_ = true;
-    message.mutable_health()->set_problem(gang::ValidUtf8(*told_problem_));
+    message.mutable_health()->set_problem(ValidUtf8(*told_problem_));
   } else if (now.boot >= heartbeat_at_) {
     heartbeat_at_ = now.boot + heartbeat_;
     v1::Heartbeat& heartbeat = *message.mutable_heartbeat();

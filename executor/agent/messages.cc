@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "executor/logs/valid_utf8.h"
+#include "base/utf8.h"
 
 namespace attune::agent {
 namespace {
@@ -144,11 +144,11 @@ struct FactWriter {
     failure.set_rank(ended.failure->rank);
     failure.set_exit_code(ended.failure->exit_code);
     failure.set_signal(ended.failure->signal);
-    failure.set_message(gang::ValidUtf8(ended.failure->message));
-    failure.set_log_tail(gang::ValidUtf8(ended.failure->log_tail));
+    failure.set_message(ValidUtf8(ended.failure->message));
+    failure.set_log_tail(ValidUtf8(ended.failure->log_tail));
     failure.set_lost_peer(ended.failure->lost_peer);
     failure.set_pattern(ended.failure->match.pattern);
-    failure.set_line(gang::ValidUtf8(ended.failure->match.line));
+    failure.set_line(ValidUtf8(ended.failure->match.line));
   }
 };
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/utf8.h"
 #include "checkpoints/piece.h"
-#include "executor/logs/valid_utf8.h"
 
 namespace attune::agent {
 namespace {
@@ -18,14 +18,13 @@ v1::CheckpointPiece Read(const gang::Folders& folders, const v1::CheckpointReque
   const auto folder =
       CheckpointFolderPath(folders, request.sweep(), request.trial(), request.folder());
   if (!folder) {
-    answer.set_error(
-        gang::ValidUtf8('"' + request.folder() + "\" is not the folder of a checkpoint"));
+    answer.set_error(ValidUtf8('"' + request.folder() + "\" is not the folder of a checkpoint"));
     return answer;
   }
   Result<checkpoints::Piece> piece =
       checkpoints::ReadPiece(*folder, request.file(), request.offset(), request.limit_bytes());
   if (!piece.ok()) {
-    answer.set_error(gang::ValidUtf8(piece.error().message));
+    answer.set_error(ValidUtf8(piece.error().message));
     return answer;
   }
   answer.set_data(std::move(piece->data));

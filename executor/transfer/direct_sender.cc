@@ -15,8 +15,8 @@
 
 #include "attune/v1/executor.pb.h"
 #include "base/result.h"
+#include "base/utf8.h"
 #include "checkpoints/piece.h"
-#include "executor/logs/valid_utf8.h"
 #include "executor/transfer/checkpoint_sender.h"
 #include "logging/log.h"
 
@@ -136,7 +136,7 @@ bool DirectSender::Answer(int socket) {
   if (opened.ok()) {
     answer.set_file_bytes(opened->bytes);
   } else {
-    answer.set_error(gang::ValidUtf8(opened.error().message));
+    answer.set_error(ValidUtf8(opened.error().message));
   }
   if (!SendMessage(socket, answer)) return false;
   return !opened.ok() || SendFile(socket, *opened, request.offset());

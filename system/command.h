@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "system/spawn.h"
 
-namespace attune::slurm {
+namespace attune {
 
 struct CommandResult {
   int exit_code = 0;  // 128 + the signal's number if a signal ended the program
@@ -32,7 +32,7 @@ class Commands {
 // Runs programs of this machine. A program dies with the thread that runs it.
 class SystemCommands final : public Commands {
  public:
-  // Slurm's tools wait 9 s for their controller by default, then print an error. This is longer.
+  // Slurm's tools give up after 9 s without their controller, and print an error. This is longer.
   static constexpr std::chrono::seconds kTimeout{30};
 
   explicit SystemCommands(std::chrono::milliseconds timeout = kTimeout) : timeout_(timeout) {}
@@ -51,4 +51,4 @@ class SystemCommands final : public Commands {
   pid_t running_ = 0;    // the program that was not reaped yet; 0: none
 };
 
-}  // namespace attune::slurm
+}  // namespace attune

@@ -1,4 +1,4 @@
-#include "slurm/command.h"
+#include "system/command.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 #include "system/spawn.h"
 #include "system/unique_fd.h"
 
-namespace attune::slurm {
+namespace attune {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -113,4 +113,4 @@ void SystemCommands::End() {
   if (running_ != 0) kill(running_, SIGTERM);
 }
 
-}  // namespace attune::slurm
+}  // namespace attune
