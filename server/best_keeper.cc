@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "checkpoints/download.h"
 #include "logging/log.h"
+#include "server/retry_delay.h"
 
 namespace attune::server {
 namespace {
@@ -17,8 +18,6 @@ using checkpoints::Downloaded;
 
 // The delay before a new best checkpoint is copied, because a better one may follow at once.
 constexpr std::chrono::milliseconds kSettleDelay{500};
-constexpr std::chrono::seconds kRetryDelay{5};  // the first delay after a failure
-constexpr std::chrono::seconds kRetryDelayMax{320};
 
 // Only few reports are on the front of their sweep.
 bool IsBest(const TrialReported& fact, const State& state) {
@@ -145,7 +144,7 @@ void BestKeeper::Run() {
       retry_delays_.erase(sweep);
     } else {
       auto& wait = retry_delays_[sweep];
-      wait = std::clamp(2 * wait, kRetryDelay, kRetryDelayMax);
+      wait = NextRetryDelay(wait);
       due_.try_emplace(sweep, Clock::now() + wait);
     }
   }

@@ -17,6 +17,7 @@
 #include "server/conductor/log_keeper.h"
 #include "server/conductor/proposal_runner.h"
 #include "server/conductor/thread_pool.h"
+#include "server/curve_keeper.h"
 #include "server/folder/browser_sessions.h"
 #include "server/folder/data_folder.h"
 #include "server/folder/log_mark.h"
@@ -156,10 +157,12 @@ struct Server::Parts {
                          return ReadPiece(id, file, offset, limit_bytes);
                        }}),
         backend(conductor, executors, *reader, secrets, storage ? &*storage : nullptr),
+        curves(folder.database()),
         host(options.host),
         rpc_host(options.rpc_host) {
     conductor.SetWallClock(WallClock());
     conductor.Subscribe(&proposal_runner);
+    conductor.Subscribe(&curves);
     if (!storage) return;
     keeper = std::make_unique<BestKeeper>(*storage, backend.checkpoints(), *reader);
     conductor.Subscribe(keeper.get());
@@ -184,6 +187,7 @@ struct Server::Parts {
                                            .port = options.http_port,
                                            .token = folder.token(),
                                            .version = kVersion,
+                                           .gpu_hour_price = options.gpu_hour_price,
                                            .limits = HttpLimitsOf(connections),
                                            .https = options.https,
                                            .backend = &backend,
@@ -256,6 +260,7 @@ struct Server::Parts {
   ProposalRunner proposal_runner;
   ExecutorService executors;
   ServerBackend backend;
+  CurveKeeper curves;
   std::unique_ptr<BestKeeper> keeper;  // null: no storage
   std::unique_ptr<RpcServer> rpc;
   std::unique_ptr<HttpServer> http;

@@ -31,6 +31,7 @@ struct ServerOptions {
   std::chrono::milliseconds lease_ttl{15'000};
   // The folder for copies of the best checkpoints, which outlive executors; empty: no copies.
   std::filesystem::path storage_path;
+  std::optional<GpuHourPrice> gpu_hour_price;  // nullopt: costs have no money
 };
 
 // A tuning server: the conductor, its store, REST and the executors' service in one process.

@@ -21,11 +21,12 @@ bool IsOfEndedTrial(const RecordFact& command, const State& state) {
   return trial == nullptr || HasEnded(trial->state);
 }
 
-// Whether a command ends something or frees space.
+// Whether a command ends something or frees space, or prevents that something is lost.
 bool EndsOrFrees(const Command& command, const State& state) {
   if (const auto* fact = std::get_if<RecordFact>(&command)) return IsOfEndedTrial(*fact, state);
   return std::holds_alternative<KillSweep>(command) || std::holds_alternative<KillTrial>(command) ||
          std::holds_alternative<DeleteSweep>(command) ||
+         std::holds_alternative<UndeleteSweep>(command) ||
          std::holds_alternative<DropCheckpoint>(command) ||
          std::holds_alternative<LoseExecutor>(command) ||
          std::holds_alternative<RecordRemoval>(command) ||

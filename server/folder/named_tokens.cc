@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "base/parse_number.h"
 #include "base/result.h"
 #include "logging/log.h"
 #include "system/files.h"
@@ -35,11 +36,19 @@ bool IsName(std::string_view name) {
          std::ranges::find(kReserved, name) == kReserved.end();
 }
 
+// Reads `ROLE DIGEST`, or `ROLE DIGEST EXPIRES` with a time in seconds since 1970.
 std::optional<NamedToken> Parse(const std::string& name, const std::string& text) {
   const size_t blank = text.find(' ');
   if (blank == text.npos) return std::nullopt;
-  NamedToken token{.name = name, .sha256 = text.substr(blank + 1)};
+  const std::string rest = text.substr(blank + 1);
+  const size_t second = rest.find(' ');
+  NamedToken token{.name = name, .sha256 = rest.substr(0, second)};
   if (token.sha256.size() != 64) return std::nullopt;
+  if (second != rest.npos) {
+    const auto seconds = ParseNumber<int64_t>(std::string_view(rest).substr(second + 1));
+    if (!seconds) return std::nullopt;
+    token.expires = std::chrono::sys_seconds(std::chrono::seconds(*seconds));
+  }
   for (const Role role : {Role::kAdmin, Role::kViewer, Role::kExecutor}) {
     token.role = role;
     if (text.substr(0, blank) == ToString(role)) return token;
@@ -69,7 +78,8 @@ std::string_view ToString(Role role) {
 
 NamedTokens::NamedTokens(const fs::path& data_dir) : folder_(data_dir / "tokens") {}
 
-Result<std::string> NamedTokens::Create(const std::string& name, Role role) const {
+Result<std::string> NamedTokens::Create(const std::string& name, Role role,
+                                        std::optional<std::chrono::sys_seconds> expires) const {
   if (!IsName(name))
     return Error{ErrorCode::kInvalid,
                  "`" + name + "` is not a valid name of a token; use at most " +
@@ -84,13 +94,15 @@ Result<std::string> NamedTokens::Create(const std::string& name, Role role) cons
     return Error{
         ErrorCode::kConflict,
         name + " already has a token; remove it first with `attune token rm " + name + "`"};
-  return Write(name, role);
+  return Write(name, role, expires);
 }
 
-Result<std::string> NamedTokens::Write(const std::string& name, Role role) const {
+Result<std::string> NamedTokens::Write(const std::string& name, Role role,
+                                       std::optional<std::chrono::sys_seconds> expires) const {
   const std::string secret = RandomWord();
-  const Status written = WriteWhole(
-      folder_ / name, std::string(ToString(role)) + ' ' + Sha256::HexOf(secret) + '\n', kPrivate);
+  std::string text = std::string(ToString(role)) + ' ' + Sha256::HexOf(secret);
+  if (expires) text += ' ' + std::to_string(expires->time_since_epoch().count());
+  const Status written = WriteWhole(folder_ / name, text + '\n', kPrivate);
   if (!written.ok()) return written.error();
   for (const fs::path& path : {folder_, folder_ / name}) {
     const Status given = GiveToOwner(folder_.parent_path(), path);
@@ -106,7 +118,7 @@ Result<std::string> NamedTokens::Rotate(const std::string& name) const {
   if (found == tokens->end())
     return Error{ErrorCode::kNotFound,
                  "there is no token of `" + name + "`; list them with `attune token list`"};
-  return Write(name, found->role);
+  return Write(name, found->role, found->expires);
 }
 
 Status NamedTokens::Remove(const std::string& name) const {
@@ -159,7 +171,7 @@ Result<std::optional<NamedToken>> NamedTokens::FindDigest(const std::string& dig
     }
   }
   for (const NamedToken& token : known_)
-    if (SecretsMatch(digest, token.sha256)) return std::optional(token);
+    if (SecretsMatch(digest, token.sha256) && !token.HasExpired()) return std::optional(token);
   if (!read.ok()) return read.error();
   return std::optional<NamedToken>();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -23,11 +24,17 @@ std::string_view ToString(Role role);
 // folder.
 inline constexpr std::string_view kJoinToken = "join";
 
+// The longest time until a token expires: ten years.
+inline constexpr std::chrono::seconds kTokenLifeMax = std::chrono::days(3650);
+
 // A client that shows the secret acts under this name.
 struct NamedToken {
   std::string name;
   Role role = Role::kViewer;
   std::string sha256;  // digest of the secret, which is not stored
+  std::optional<std::chrono::sys_seconds> expires = {};  // nullopt: never
+
+  bool HasExpired() const { return expires && *expires <= std::chrono::system_clock::now(); }
 };
 
 // The server's tokens in addition to its own, each a file in DATA-DIR/tokens. Other processes may
@@ -38,7 +45,8 @@ class NamedTokens {
 
   // Creates a token and returns its secret, which is shown only now. kInvalid: the name is not
   // allowed. kConflict: the name has a token. kDenied, kStorageFull: the token cannot be written.
-  Result<std::string> Create(const std::string& name, Role role) const;
+  Result<std::string> Create(const std::string& name, Role role,
+                             std::optional<std::chrono::sys_seconds> expires = {}) const;
 
   // Revokes a token. kNotFound if there is none.
   Status Remove(const std::string& name) const;
@@ -46,19 +54,22 @@ class NamedTokens {
   // Gives a token a new secret and returns it. Errors: those of Create, and kNotFound.
   Result<std::string> Rotate(const std::string& name) const;
 
-  // Returns all tokens, sorted by name. Files that hold no token or that this user may not read are
-  // skipped with a warning. Returns an error if the folder or another file cannot be read.
+  // Returns all tokens, also expired ones, sorted by name. Files that hold no token or that this
+  // user may not read are skipped with a warning. Returns an error if the folder or another file
+  // cannot be read.
   Result<std::vector<NamedToken>> List() const;
 
-  // Returns the token with this secret. Reads the folder again if it has changed. If it cannot be
-  // read, searches the tokens of the last read, and returns an error if none matches.
+  // Returns the token with this secret, unless it has expired. Reads the folder again if it has
+  // changed. If it cannot be read, searches the tokens of the last read, and returns an error if
+  // none matches.
   Result<std::optional<NamedToken>> Find(std::string_view secret) const;
 
   // Like Find, for the digest of a secret.
   Result<std::optional<NamedToken>> FindDigest(const std::string& digest) const;
 
  private:
-  Result<std::string> Write(const std::string& name, Role role) const;
+  Result<std::string> Write(const std::string& name, Role role,
+                            std::optional<std::chrono::sys_seconds> expires) const;
 
   const std::filesystem::path folder_;
   mutable std::mutex mutex_;

@@ -30,7 +30,10 @@ class HttpServer::Parts {
               .reader = options_.reader,
               .algorithms = options_.algorithms,
               .version = options_.version,
-              .streams = options_.limits.streams}),
+              .gpu_hour_price = options_.gpu_hour_price,
+              .streams = options_.limits.streams,
+              .named_tokens = options_.named_tokens,
+              .pages = &pages_}),
         event_stream_(*options_.backend, *options_.reader),
         exchange_([this](const Request& request) { return Answer(request); }) {}
 

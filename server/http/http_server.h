@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "core/algorithms/algorithms.h"
+#include "core/analysis/cost.h"
 #include "server/folder/browser_sessions.h"
 #include "server/folder/named_tokens.h"
 #include "server/http/answers/pages.h"
@@ -27,6 +28,7 @@ class HttpServer {
     int port = 7070;    // 0: any free one
     std::string token;  // what clients must show
     std::string version;
+    std::optional<GpuHourPrice> gpu_hour_price;  // nullopt: costs have no money
     HttpLimits limits;
 
     // A second port for other machines, with HTTPS. OpenSSL writes without suppressing SIGPIPE, so

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "server/store/columns.h"
 #include "server/store/event_log.h"
 #include "server/store/measured_form.h"
 #include "server/store/queries.h"
@@ -48,14 +49,27 @@ Result<std::optional<Point>> PointOf(const sqlite::Rows& rows, std::string_view 
   return PointAt(attempt, static_cast<double>(report.step.value), report.metrics, metric);
 }
 
+// The trials from `first` on, or those of a list (ListOf).
+struct TrialChoice {
+  TrialNumber first = {};
+  std::optional<std::string> listed = {};
+};
+
+std::string EventsSql(const std::string& view, const std::string& condition) {
+  return "SELECT seq, sweep, trial, time, kind, version, payload FROM " + view +
+         " WHERE sweep = ? AND " + condition + " ORDER BY trial, seq";
+}
+
 // The events of one view that may contain points of a metric, ordered by trial and then by time.
 class PointSource {
  public:
   PointSource(sqlite::Connection& connection, const std::string& view, SweepId sweep,
-              TrialNumber first, std::string_view metric)
-      : rows_(connection.Query("SELECT seq, sweep, trial, time, kind, version, payload FROM " +
-                                   view + " WHERE sweep = ? AND trial >= ? ORDER BY trial, seq",
-                               sweep.value, first.value)),
+              const TrialChoice& trials, std::string_view metric)
+      : rows_(
+            trials.listed
+                ? connection.Query(EventsSql(view, "trial IN (SELECT value FROM json_each(?))"),
+                                   sweep.value, *trials.listed)
+                : connection.Query(EventsSql(view, "trial >= ?"), sweep.value, trials.first.value)),
         metric_(metric) {
     Advance();
   }
@@ -74,7 +88,7 @@ class PointSource {
  private:
   void Advance() {
     trial_.reset();
-    if (rows_.Next()) trial_ = TrialNumber(static_cast<uint32_t>(rows_.Integer(2)));
+    if (rows_.Next()) trial_ = TrialNumberAt(rows_, 2);
   }
 
   sqlite::Rows rows_;
@@ -207,8 +221,7 @@ class PageOfCurves {
         if (Status added = add(**point); !added.ok()) return added;
         ++points_;
       }
-      if (limits_.stop.stop_requested())
-        return Error{ErrorCode::kUnavailable, "the client has cancelled the request"};
+      if (limits_.stop.stop_requested()) return Cancelled();
       full_ = points_ > limits_.points || (++events_ % kEventsPerCheck == 0 && IsLate());
     }
     return {};
@@ -237,18 +250,22 @@ class PageOfCurves {
   bool full_ = false;
 };
 
-// Adds the clones to curves that are sorted by trial.
-Status ReadClones(sqlite::Connection& connection, SweepId sweep, std::vector<Curve>& curves) {
-  sqlite::Rows rows = connection.Query(
-      "SELECT trial, donor, step FROM clones WHERE sweep = ? ORDER BY seq", sweep.value);
-  while (rows.Next()) {
-    const TrialNumber trial(static_cast<uint32_t>(rows.Integer(0)));
-    const auto curve = std::ranges::lower_bound(curves, trial, {}, &Curve::trial);
-    if (curve == curves.end() || curve->trial != trial) continue;
-    curve->clones.push_back(
-        {TrialNumber(static_cast<uint32_t>(rows.Integer(1))), Step(rows.Integer(2))});
+// Sets the metric of each trial to its best value up to a step. Both are ordered by trial.
+Status ReadBestUpTo(PointSource& source, const Objective& metric, Step last,
+                    std::vector<TrialToCompare>& trials, const std::stop_token& stop) {
+  auto trial = trials.begin();
+  while (const auto number = source.trial()) {
+    while (trial != trials.end() && trial->result.trial < *number) ++trial;
+    if (trial == trials.end()) return {};
+    const auto point = source.Take();
+    if (!point.ok()) return point.error();
+    if (stop.stop_requested()) return Cancelled();
+    if (trial->result.trial != *number || !*point) continue;
+    if ((*point)->step > static_cast<double>(last.value)) continue;
+    const auto [best, is_first] = trial->result.metrics.try_emplace(metric.metric, (*point)->value);
+    if (!is_first && metric.Better((*point)->value, best->second)) best->second = (*point)->value;
   }
-  return rows.status();
+  return source.status();
 }
 
 Result<LoggedRow> LoggedOfRow(const sqlite::Rows& rows) {
@@ -259,10 +276,8 @@ Result<LoggedRow> LoggedOfRow(const sqlite::Rows& rows) {
                    std::move(fact.metrics)};
 }
 
-}  // namespace
-
-Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep, const std::string& metric,
-                          TrialNumber first, const CurveLimits& limits) {
+Result<Curves> ReadChosen(sqlite::Connection& connection, SweepId sweep, const std::string& metric,
+                          const TrialChoice& trials, const CurveLimits& limits) {
   if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
   const auto last = LastSeqOf(connection);
   if (!last.ok()) return last.error();
@@ -270,14 +285,77 @@ Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep, const s
   if (!is_logged.ok()) return is_logged.error();
 
   Curves curves{.seq = EventSeq(static_cast<uint64_t>(*last))};
-  PointSource reports(connection, "report_events", sweep, first, metric);
+  PointSource reports(connection, "report_events", sweep, trials, metric);
   std::optional<PointSource> logged;
-  if (*is_logged) logged.emplace(connection, "logged_events", sweep, first, metric);
+  if (*is_logged) logged.emplace(connection, "logged_events", sweep, trials, metric);
   Status read =
       PageOfCurves(connection, sweep, limits, curves).Read(reports, logged ? &*logged : nullptr);
-  if (read.ok()) read = ReadClones(connection, sweep, curves.trials);
+  if (!read.ok()) return read.error();
+  read = AddClones(connection, sweep, curves.seq, curves.trials);
   if (!read.ok()) return read.error();
   return curves;
+}
+
+}  // namespace
+
+Result<Curves> ReadCurves(sqlite::Connection& connection, SweepId sweep, const std::string& metric,
+                          TrialNumber first, const CurveLimits& limits) {
+  return ReadChosen(connection, sweep, metric, {.first = first}, limits);
+}
+
+Result<Curves> ReadCurvesOf(sqlite::Connection& connection, SweepId sweep,
+                            const std::string& metric, const std::vector<TrialNumber>& trials,
+                            const CurveLimits& limits) {
+  return ReadChosen(connection, sweep, metric, {.listed = ListOf(trials)}, limits);
+}
+
+Status ReadClones(sqlite::Connection& connection, SweepId sweep, EventSeq last,
+                  const std::function<void(TrialNumber, const Clone&)>& add) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT trial, donor, step FROM clones WHERE sweep = ? AND seq <= ? ORDER BY seq",
+      sweep.value, last.value);
+  while (rows.Next()) add(TrialNumberAt(rows, 0), {TrialNumberAt(rows, 1), Step(rows.Integer(2))});
+  return rows.status();
+}
+
+std::string ListOf(const std::vector<TrialNumber>& trials) {
+  std::string list;
+  for (const TrialNumber trial : trials)
+    list += (list.empty() ? "[" : ",") + std::to_string(trial.value);
+  return list.empty() ? "[]" : list + "]";
+}
+
+Result<ComparedTrials> ReadCompared(sqlite::Connection& connection, SweepId sweep,
+                                    const Objective& metric, const CommonSteps& steps,
+                                    const std::stop_token& stop) {
+  if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
+  auto trials = ReadTrialsToCompare(connection, sweep);
+  if (!trials.ok()) return trials.error();
+  std::vector<TrialProgress> progress;
+  for (const TrialToCompare& trial : *trials)
+    progress.push_back({trial.result.step, trial.is_over});
+  ComparedTrials compared{.step = CommonStep(progress, steps.rungs, steps.last), .results = {}};
+  std::erase_if(*trials, [&](const TrialToCompare& trial) {
+    const TrialResult& result = trial.result;
+    return result.step < compared.step && !result.complete && !trial.counts_as_worst;
+  });
+
+  const auto is_logged = IsLogged(connection, sweep, metric.metric);
+  if (!is_logged.ok()) return is_logged.error();
+  for (const char* view : {"report_events", "logged_events"}) {
+    if (trials->empty()) break;
+    if (view == std::string_view("logged_events") && !*is_logged) break;
+    PointSource source(connection, view, sweep, {.first = trials->front().result.trial},
+                       metric.metric);
+    Status read = ReadBestUpTo(source, metric, compared.step, *trials, stop);
+    if (!read.ok()) return read.error();
+  }
+  for (TrialToCompare& trial : *trials) {
+    const bool is_worst = trial.counts_as_worst && trial.result.step < compared.step;
+    if (is_worst) trial.result.metrics.clear();
+    compared.results.push_back(std::move(trial.result));
+  }
+  return compared;
 }
 
 Result<std::vector<LoggedRow>> ReadLogged(sqlite::Connection& connection, const TrialId& trial,

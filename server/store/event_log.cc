@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/result.h"
+#include "server/store/columns.h"
 #include "server/store/erased_events.h"
 #include "server/store/event_codec.h"
 
@@ -34,7 +35,7 @@ void AppendRow(sqlite::Transaction& transaction, const Event& event) {
 Result<Event> EventOf(const sqlite::Rows& rows) {
   StoredFact stored{.kind = rows.Text(4), .version = rows.Integer(5), .payload = rows.Text(6)};
   stored.sweep = SweepIn(rows);
-  if (!rows.Null(2)) stored.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(2)));
+  if (!rows.Null(2)) stored.trial = TrialNumberAt(rows, 2);
   auto fact = Decode(stored);
   const EventSeq seq(static_cast<uint64_t>(rows.Integer(0)));
   if (!fact.ok())

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "json/parse.h"
+#include "server/store/columns.h"
 #include "server/store/event_log.h"
 #include "server/store/format_time.h"
 #include "server/store/json.h"
@@ -21,17 +22,6 @@ Error NoTrial(const TrialId& id) {
 std::optional<double> OptionalReal(const sqlite::Rows& rows, int column) {
   if (rows.Null(column)) return std::nullopt;
   return rows.Real(column);
-}
-
-// Calls `read`, which reads columns of JSON. Returns the reason if a column is damaged.
-template <class Read>
-std::optional<std::string> FindDamage(Read read) {
-  try {
-    read();
-  } catch (const Json::exception& error) {
-    return std::string("a column of the database is damaged: ") + error.what();
-  }
-  return std::nullopt;
 }
 
 Json ParseColumn(const sqlite::Rows& rows, int column) {
@@ -81,8 +71,7 @@ Status ReadFront(sqlite::Connection& connection, SweepRow& sweep) {
       " WHERE f.sweep = ? ORDER BY f.seq",
       sweep.id.value);
   while (rows.Next()) {
-    BestTrial best{.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(0))),
-                   .step = Step(rows.Integer(1))};
+    BestTrial best{.trial = TrialNumberAt(rows, 0), .step = Step(rows.Integer(1))};
     // A damaged row is left out here. The list of trials reports the damage.
     const auto damage = FindDamage([&] {
       best.values = ParseColumn(rows, 2).get<std::vector<double>>();
@@ -111,11 +100,13 @@ SweepRow SweepOfRow(const sqlite::Rows& rows) {
                .created = std::string(rows.Text(3)),
                .ended = rows.OptionalText(4),
                .reserved = rows.OptionalText(6),
-               .owner = std::string(rows.Text(7))};
+               .owner = std::string(rows.Text(7)),
+               .note = std::string(rows.Text(12))};
   row.damaged = FindDamage([&] {
     row.spec = ValueOrThrow(sweepfile::SpecFromJson(ParseColumn(rows, 5)));
     row.edit = EditOfRow(rows);
     row.warm_start = ParseColumn(rows, 11).get<std::vector<std::string>>();
+    row.tags = ParseColumn(rows, 13).get<std::vector<std::string>>();
   });
   if (row.spec.objectives.empty()) row.spec.objectives.emplace_back();  // readers need one
   return row;
@@ -127,8 +118,7 @@ std::optional<Rationale> RationaleColumn(const sqlite::Rows& rows, int column) {
 }
 
 TrialRow TrialOfRow(const sqlite::Rows& rows) {
-  TrialRow row{.id = {SweepId(static_cast<uint64_t>(rows.Integer(0))),
-                      TrialNumber(static_cast<uint32_t>(rows.Integer(1)))},
+  TrialRow row{.id = {SweepId(static_cast<uint64_t>(rows.Integer(0))), TrialNumberAt(rows, 1)},
                .state = std::string(rows.Text(2)),
                .reason = std::string(rows.Text(3)),
                .origin = std::string(rows.Text(15)),
@@ -140,11 +130,13 @@ TrialRow TrialOfRow(const sqlite::Rows& rows) {
                .milestone = Step(rows.Integer(9)),
                .seconds = Seconds(rows.Real(10)),
                .best = OptionalReal(rows, 12),
-               .checkpoint = rows.OptionalText(13)};
+               .checkpoint = rows.OptionalText(13),
+               .note = std::string(rows.Text(17))};
   row.damaged = FindDamage([&] {
     row.config = ConfigColumn(rows, 4);
     row.rationale = RationaleColumn(rows, 16);
     row.metrics = MetricsColumn(rows, 11);
+    row.tags = ParseColumn(rows, 18).get<std::vector<std::string>>();
   });
   return row;
 }
@@ -188,7 +180,7 @@ constexpr std::string_view kKept =
     "   ON a.sweep = c.sweep AND a.trial = c.trial AND a.number = c.attempt";
 
 KeptRow KeptOfRow(const sqlite::Rows& rows) {
-  return {.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(10))),
+  return {.trial = TrialNumberAt(rows, 10),
           .checkpoint = CheckpointOfRow(rows),
           .executor = std::string(rows.Text(11)),
           .best = OptionalReal(rows, 12)};
@@ -219,6 +211,8 @@ bool RanksAbove(const Objective& objective, const std::optional<double>& a,
 
 }  // namespace
 
+Error Cancelled() { return {ErrorCode::kUnavailable, "the client has cancelled the request"}; }
+
 Error NoSweep(SweepId id) { return {ErrorCode::kNotFound, "there is no sweep " + ToString(id)}; }
 
 Result<int64_t> LastSeqOf(sqlite::Connection& connection) {
@@ -231,7 +225,7 @@ Result<std::vector<SweepRow>> ReadSweeps(sqlite::Connection& connection, SweepId
   {
     sqlite::Rows rows = connection.Query(
         "SELECT sweep, state, reason, created, ended, spec, reserved, owner, edited, edited_by,"
-        " changes, warm_start FROM sweeps"
+        " changes, warm_start, note, tags FROM sweeps"
         " WHERE sweep BETWEEN ? AND ? ORDER BY sweep DESC LIMIT ?",
         first.value, last.value, limit);
     while (rows.Next()) sweeps.push_back(SweepOfRow(rows));
@@ -255,7 +249,7 @@ Result<std::vector<TrialRow>> ReadTrials(sqlite::Connection& connection, SweepId
                                          TrialNumber first, int limit) {
   sqlite::Rows rows = connection.Query(
       "SELECT sweep, number, state, reason, config, created, ended, attempts, step, milestone,"
-      " seconds, metrics, best, checkpoint, not_before, origin, rationale FROM trials"
+      " seconds, metrics, best, checkpoint, not_before, origin, rationale, note, tags FROM trials"
       " WHERE sweep = ? AND number >= ? ORDER BY number LIMIT ?",
       sweep.value, first.value, limit);
   std::vector<TrialRow> trials;
@@ -344,7 +338,7 @@ Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connectio
       " WHERE sweep = ? AND rule = ? AND rung = ? AND seq <= ? GROUP BY trial ORDER BY 4",
       id.sweep.value, explanation.decision.rule, explanation.decision.rung.value, seq);
   while (rows.Next()) {
-    explanation.rung.push_back({.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(0))),
+    explanation.rung.push_back({.trial = TrialNumberAt(rows, 0),
                                 .value = OptionalReal(rows, 1),
                                 .verdict = std::string(rows.Text(2))});
   }
@@ -385,7 +379,7 @@ Result<std::optional<CheckpointId>> ReadPinned(sqlite::Connection& connection, S
       sweep.value);
   std::optional<CheckpointId> pinned;
   if (rows.Next())
-    pinned = CheckpointId{{sweep, TrialNumber(static_cast<uint32_t>(rows.Integer(0)))},
+    pinned = CheckpointId{{sweep, TrialNumberAt(rows, 0)},
                           static_cast<uint32_t>(rows.Integer(1)),
                           Step(rows.Integer(2))};
   if (!rows.status().ok()) return rows.status().error();
@@ -412,6 +406,50 @@ Result<KeptPage> ReadKept(sqlite::Connection& connection, SweepId sweep, TrialNu
   return page;
 }
 
+Result<std::vector<Branch>> ReadBranches(sqlite::Connection& connection, SweepId sweep,
+                                         EventSeq after, int limit) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT seq, trial, donor, step FROM clones WHERE sweep = ?1 AND seq > ?2"
+      " UNION ALL SELECT seq, trial, NULL, step FROM decisions"
+      " WHERE sweep = ?1 AND seq > ?2 AND verdict = 'promote' AND donor IS NULL"
+      " ORDER BY seq LIMIT ?3",
+      sweep.value, after.value, limit);
+  std::vector<Branch> branches;
+  while (rows.Next()) {
+    Branch branch{.seq = EventSeq(static_cast<uint64_t>(rows.Integer(0))),
+                  .trial = TrialNumberAt(rows, 1),
+                  .donor = std::nullopt,
+                  .step = Step(rows.Integer(3))};
+    if (!rows.Null(2)) branch.donor = TrialNumberAt(rows, 2);
+    branches.push_back(branch);
+  }
+  if (!rows.status().ok()) return rows.status().error();
+  return branches;
+}
+
+Result<std::vector<UserAction>> ReadActivity(sqlite::Connection& connection, SweepId sweep,
+                                             std::optional<EventSeq> before, int limit) {
+  std::optional<uint64_t> bound;
+  if (before) bound = before->value;
+  sqlite::Rows rows = connection.Query(
+      "SELECT seq, time, actor, action, trial, detail FROM activity"
+      " WHERE sweep = ?1 AND (?2 IS NULL OR seq < ?2) ORDER BY seq DESC LIMIT ?3",
+      sweep.value, bound, limit);
+  std::vector<UserAction> actions;
+  while (rows.Next()) {
+    UserAction action{.seq = EventSeq(static_cast<uint64_t>(rows.Integer(0))),
+                      .time = std::string(rows.Text(1)),
+                      .actor = std::string(rows.Text(2)),
+                      .name = std::string(rows.Text(3)),
+                      .trial = std::nullopt,
+                      .detail = std::string(rows.Text(5))};
+    if (!rows.Null(4)) action.trial = TrialNumberAt(rows, 4);
+    actions.push_back(std::move(action));
+  }
+  if (!rows.status().ok()) return rows.status().error();
+  return actions;
+}
+
 Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, SweepId sweep) {
   sqlite::Rows rows = connection.Query(
       "SELECT config, best_metrics, number, state, step FROM trials WHERE sweep = ?"
@@ -423,13 +461,35 @@ Result<std::vector<TrialResult>> ReadResults(sqlite::Connection& connection, Swe
   while (rows.Next()) {
     results.push_back({.config = ConfigColumn(rows, 0),
                        .metrics = rows.Null(1) ? Metrics() : MetricsColumn(rows, 1),
-                       .trial = TrialNumber(static_cast<uint32_t>(rows.Integer(2))),
+                       .trial = TrialNumberAt(rows, 2),
                        .complete = rows.Text(3) == "completed",
                        .failed = rows.Text(3) == "failed",
                        .step = Step(rows.Integer(4))});
   }
   if (!rows.status().ok()) return rows.status().error();
   return results;
+}
+
+Result<std::vector<TrialToCompare>> ReadTrialsToCompare(sqlite::Connection& connection,
+                                                        SweepId sweep) {
+  sqlite::Rows rows = connection.Query(
+      "SELECT number, config, state, step FROM trials WHERE sweep = ?"
+      " AND (step > 0 OR state IN ('completed', 'stopped', 'failed')) ORDER BY number",
+      sweep.value);
+  std::vector<TrialToCompare> trials;
+  while (rows.Next()) {
+    const std::string_view state = rows.Text(2);
+    const bool ended_early = state == "stopped" || state == "failed";
+    trials.push_back({.result = {.config = ConfigColumn(rows, 1),
+                                 .trial = TrialNumberAt(rows, 0),
+                                 .complete = state == "completed",
+                                 .failed = state == "failed",
+                                 .step = Step(rows.Integer(3))},
+                      .is_over = ended_early || state == "completed" || state == "paused",
+                      .counts_as_worst = ended_early});
+  }
+  if (!rows.status().ok()) return rows.status().error();
+  return trials;
 }
 
 }  // namespace attune::server

@@ -9,15 +9,43 @@
 #include "server/store/curves.h"
 #include "server/store/erased_events.h"
 #include "server/store/event_log.h"
+#include "server/store/failures.h"
 #include "server/store/json.h"
 #include "server/store/queries.h"
 #include "server/store/tables/table_build.h"
 #include "server/store/tables/tables.h"
+#include "server/store/thinned/thinned_reader.h"
+#include "server/store/trials/trial_list.h"
+#include "server/store/usage.h"
 
 namespace attune::server {
 namespace {
 
 constexpr int kBusyTimeoutMs = 5'000;  // readers wait only while the log file is being reset
+
+// A connection in a snapshot that this thread holds (Reader::HoldSnapshot), while the object lives.
+class HeldSnapshot {
+ public:
+  HeldSnapshot(const Reader& reader, sqlite::Connection& connection)
+      : reader_(reader), connection_(connection) {
+    held_ = this;
+  }
+  ~HeldSnapshot() { held_ = nullptr; }
+  HeldSnapshot(const HeldSnapshot&) = delete;
+  HeldSnapshot& operator=(const HeldSnapshot&) = delete;
+
+  // Null if this thread holds no snapshot of the reader.
+  static sqlite::Connection* ConnectionOf(const Reader& reader) {
+    return held_ != nullptr && &held_->reader_ == &reader ? &held_->connection_ : nullptr;
+  }
+
+ private:
+  static thread_local HeldSnapshot* held_;
+  const Reader& reader_;
+  sqlite::Connection& connection_;
+};
+
+thread_local HeldSnapshot* HeldSnapshot::held_ = nullptr;
 
 }  // namespace
 
@@ -76,15 +104,26 @@ Result<T> Reader::InSnapshot(Query query) {
 
 template <class T, class Query>
 Result<T> Reader::QueryLog(Query query) {
-  Lease lease(*this);
-  if (!lease.status().ok()) return lease.status().error();
-  sqlite::Transaction snapshot(lease.connection(), sqlite::Transaction::Kind::kRead);
-  if (!snapshot.status().ok()) return snapshot.status().error();
   try {
+    if (sqlite::Connection* held = HeldSnapshot::ConnectionOf(*this)) return query(*held);
+    Lease lease(*this);
+    if (!lease.status().ok()) return lease.status().error();
+    sqlite::Transaction snapshot(lease.connection(), sqlite::Transaction::Kind::kRead);
+    if (!snapshot.status().ok()) return snapshot.status().error();
     return query(lease.connection());
   } catch (const Json::exception& error) {
     return Error{ErrorCode::kCorrupt, path_ + ": a column of JSON is damaged: " + error.what()};
   }
+}
+
+Status Reader::HoldSnapshot(const std::function<void()>& work) {
+  Lease lease(*this);
+  if (!lease.status().ok()) return lease.status();
+  sqlite::Transaction snapshot(lease.connection(), sqlite::Transaction::Kind::kRead);
+  if (!snapshot.status().ok()) return snapshot.status();
+  const HeldSnapshot held(*this, lease.connection());
+  work();
+  return {};
 }
 
 Status Reader::CheckTables(sqlite::Connection& connection) {
@@ -158,12 +197,28 @@ Result<Reader::SweepFile> Reader::FileOf(SweepId id) {
   });
 }
 
-Result<std::vector<TrialRow>> Reader::Trials(SweepId sweep, TrialNumber first, int limit) {
-  return InSnapshot<std::vector<TrialRow>>(
-      [&](sqlite::Connection& connection) -> Result<std::vector<TrialRow>> {
-        if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
-        return ReadTrials(connection, sweep, first, limit);
-      });
+Result<SweepSpec> Reader::FirstSpecOf(SweepId id) {
+  return InSnapshot<SweepSpec>([&](sqlite::Connection& connection) -> Result<SweepSpec> {
+    sqlite::Rows rows = connection.Query(
+        "SELECT seq, sweep, trial, time, kind, version, payload FROM events"
+        " WHERE seq = (SELECT seq FROM sweeps WHERE sweep = ?)",
+        id.value);
+    if (!rows.Next()) return rows.status().ok() ? NoSweep(id) : rows.status().error();
+    auto event = EventOf(rows);
+    if (!event.ok()) return event.error();
+    return *std::get<SweepCreated>(event->fact).spec;
+  });
+}
+
+Result<TrialPage> Reader::Trials(SweepId sweep, const TrialQuery& query) {
+  return InSnapshot<TrialPage>([&](sqlite::Connection& connection) -> Result<TrialPage> {
+    const sqlite::TimeLimit limit(connection, kTrialsTime);
+    auto page = ReadTrialPage(connection, sweep, query);
+    if (!limit.exceeded()) return page;
+    return Error{ErrorCode::kUnavailable, "the trials took longer than " +
+                                              std::to_string(kTrialsTime.count()) +
+                                              " s to sort and filter; use a shorter filter"};
+  });
 }
 
 Result<KeptPage> Reader::Checkpoints(SweepId sweep, TrialNumber first, int trials) {
@@ -268,10 +323,64 @@ Result<std::vector<TrialResult>> Reader::Results(SweepId sweep) {
       [&](sqlite::Connection& connection) { return ReadResults(connection, sweep); });
 }
 
+Result<std::vector<TrialUse>> Reader::Uses(SweepId sweep) {
+  return InSnapshot<std::vector<TrialUse>>(
+      [&](sqlite::Connection& connection) { return ReadUses(connection, sweep); });
+}
+
+Result<HeldPage> Reader::HeldSlots(Time since, Time until, const std::string& executor,
+                                   size_t limit) {
+  return InSnapshot<HeldPage>([&](sqlite::Connection& connection) {
+    return ReadHeldSlots(connection, since, until, executor, limit);
+  });
+}
+
+Result<std::vector<JoinRow>> Reader::Joins() { return InSnapshot<std::vector<JoinRow>>(ReadJoins); }
+
+Result<ComparedTrials> Reader::CompareTrials(SweepId sweep, const Objective& metric,
+                                             const CommonSteps& steps,
+                                             const std::stop_token& stop) {
+  return InSnapshot<ComparedTrials>([&](sqlite::Connection& connection) {
+    return ReadCompared(connection, sweep, metric, steps, stop);
+  });
+}
+
+Result<Failures> Reader::GroupFailures(SweepId sweep) {
+  return InSnapshot<Failures>([&](sqlite::Connection& connection) -> Result<Failures> {
+    if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
+    return ReadFailures(connection, sweep);
+  });
+}
+
+Result<std::vector<Branch>> Reader::Branches(SweepId sweep, EventSeq after, int limit) {
+  return InSnapshot<std::vector<Branch>>(
+      [&](sqlite::Connection& connection) -> Result<std::vector<Branch>> {
+        if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
+        return ReadBranches(connection, sweep, after, limit);
+      });
+}
+
+Result<std::vector<UserAction>> Reader::Activity(SweepId sweep, std::optional<EventSeq> before,
+                                                 int limit) {
+  return InSnapshot<std::vector<UserAction>>(
+      [&](sqlite::Connection& connection) -> Result<std::vector<UserAction>> {
+        if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
+        return ReadActivity(connection, sweep, before, limit);
+      });
+}
+
 Result<Curves> Reader::MetricCurves(SweepId sweep, const std::string& metric, TrialNumber first,
                                     const CurveLimits& limits) {
   return InSnapshot<Curves>([&](sqlite::Connection& connection) {
     return ReadCurves(connection, sweep, metric, first, limits);
+  });
+}
+
+Result<ThinnedPage> Reader::ThinnedCurves(SweepId sweep, const std::string& metric,
+                                          const CurveSelection& selection,
+                                          const CurveLimits& limits) {
+  return InSnapshot<ThinnedPage>([&](sqlite::Connection& connection) {
+    return ReadThinned(connection, path_, {sweep, metric, selection, limits});
   });
 }
 

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,232 +13,17 @@
 #include <vector>
 
 #include "base/result.h"
+#include "core/analysis/cost.h"
 #include "core/analysis/importance.h"
 #include "core/log/event.h"
+#include "server/store/rows.h"
 #include "server/store/sqlite.h"
+#include "server/store/trials/trial_query.h"
 
 namespace attune::server {
 
-// Rows for people. Times are text in the format of FormatTime, and states are words.
-
-struct BestTrial {
-  TrialNumber trial;
-  Step step;
-  std::vector<double> values;  // one for each objective of the sweep
-  Config config;
-  Metrics metrics;  // the metrics of that step
-  // path of the step's checkpoint, or else of the trial's newest
-  std::optional<std::string> checkpoint;
-  std::optional<int64_t> checkpoint_step;
-};
-
-// The newest change of a sweep's specification.
-struct SweepEdit {
-  std::string time;
-  std::string actor;
-  std::vector<std::string> changes;
-};
-
-struct SweepRow {
-  SweepId id;
-  std::string state;
-  std::string reason;
-  std::string created;
-  std::optional<std::string> ended;
-  std::optional<std::string> reserved;  // the executor whose slots are kept for its next gang
-  std::string owner;
-  SweepSpec spec;
-  // number of trials in each state; a missing state means 0
-  std::map<std::string, int64_t, std::less<>> trials;
-  std::optional<SweepEdit> edit;
-  std::vector<std::string> warm_start;  // a text for each earlier sweep from which it took results
-  std::vector<BestTrial> front;         // its best reports
-  // names of the metrics that its trials log between reports, sorted
-  std::vector<std::string> logged;
-  std::optional<std::string>
-      damaged;  // why a column of JSON cannot be read; those columns are then empty
-
-  // The best trial in the first objective; null if there is none.
-  const BestTrial* Best() const;
-};
-
-struct TrialRow {
-  TrialId id;
-  std::string state;
-  std::string reason;
-  Config config;
-  std::string origin;  // name of the searcher, kInitialPoints or kEnqueued
-  std::optional<Rationale> rationale;
-  std::string created;
-  std::optional<std::string> ended;
-  std::optional<std::string> not_before;  // earliest start of its next attempt
-  uint32_t attempts = 0;
-  Step step;
-  Step milestone;
-  Seconds seconds;
-  Metrics metrics;
-  std::optional<double> best;
-  std::optional<std::string> checkpoint;
-  std::optional<std::string> damaged;  // see SweepRow
-};
-
-struct ReportRow {
-  Time time;
-  uint32_t attempt = 0;
-  Report report;
-};
-
-struct AttemptRow {
-  uint32_t number = 0;
-  uint64_t epoch = 0;
-  std::string state;
-  std::string outcome;
-  std::string failure;
-  std::string executor;
-  std::vector<RankSlot> ranks;  // their memory is not stored
-  std::vector<int64_t> pids;
-  std::optional<int64_t> resumed_from;
-  std::string decided;
-  std::optional<std::string> started;
-  std::optional<std::string> first_step;
-  std::optional<std::string> ended;
-};
-
-// A verdict on a report, or on a trial that waited for promotion.
-struct DecisionRow {
-  uint32_t attempt = 0;  // the attempt that reported
-  std::string time;
-  Step step;
-  std::string verdict;
-  std::string reason;
-  std::string rule;
-  Step rung;
-  std::optional<double> value;
-  std::optional<double> cutoff;
-  int64_t rank = 0;
-  int64_t peers = 0;
-  uint64_t policy = 0;  // the event that set the policy
-  Step milestone;       // the next milestone; 0 if the trial does not continue
-};
-
-// One trial at a rung, at the time when it was judged there.
-struct RungRow {
-  TrialNumber trial;
-  std::optional<double> value;  // nullopt: NaN, which ranks last
-  std::string verdict;          // the verdict at the rung
-};
-
-// A decision and the trials with which it was compared: those that the same rule had judged at the
-// same rung by then.
-struct Explanation {
-  DecisionRow decision;
-  std::string policy;           // the scheduler that decided, with its options, as JSON
-  bool policy_changed = false;  // whether the scheduler has changed since
-  std::vector<RungRow> rung;  // best first, including the trial itself; empty: it was not compared
-};
-
-struct CheckpointRow {
-  Step step;
-  uint32_t attempt = 0;
-  std::string path;
-  std::string digest;
-  int64_t bytes = 0;
-  std::string time;
-  bool pinned = false;
-  std::optional<std::string> dropped;  // when nothing referred to it any more
-  std::optional<std::string> removed;  // when its files were deleted
-  std::string reason;                  // why it was dropped
-};
-
-// A checkpoint of a sweep. Lists contain only those whose files are kept.
-struct KeptRow {
-  TrialNumber trial;
-  CheckpointRow checkpoint;
-  std::string executor;        // the executor that saved it
-  std::optional<double> best;  // the trial's best value, if the best step is this one
-};
-
-struct KeptPage {
-  std::vector<KeptRow> checkpoints;
-  bool more = false;  // more trials follow
-};
-
-struct TrialDetail {
-  EventSeq seen;  // the newest event of the log at the time of reading
-  TrialRow trial;
-  std::vector<ReportRow> history;
-  std::vector<AttemptRow> attempts;
-  std::vector<DecisionRow> decisions;
-  std::vector<CheckpointRow> checkpoints;
-};
-
-struct Clone {
-  TrialNumber donor;
-  Step step;  // step of the donor's checkpoint from which the trial continued
-};
-
-// A part of a curve that one attempt reported. It ends where the next segment begins.
-struct CurveSegment {
-  uint32_t attempt = 0;
-  Step first_step;
-
-  bool operator==(const CurveSegment&) const = default;
-};
-
-struct Curve {
-  TrialNumber trial;
-  // Its reports in order of steps. If several attempts cover a step, the newest counts. An attempt
-  // covers the steps from where it resumed up to its last report.
-  std::vector<int64_t> steps;
-  std::vector<double> values;
-  std::vector<CurveSegment> segments = {};
-  // The values that were logged between reports, in order of steps, without those that later
-  // attempts have replaced.
-  std::vector<double> logged_steps = {};
-  std::vector<double> logged_values = {};
-  std::vector<Clone> clones = {};  // in order of time
-};
-
-struct LoggedRow {
-  EventSeq seq;
-  Time time;
-  uint32_t attempt = 0;
-  double step = 0;
-  Metrics metrics;
-};
-
-// One page of curves. It contains only whole trials.
-struct Curves {
-  EventSeq seq;  // the last event they include
-  std::vector<Curve> trials;
-  std::optional<TrialNumber> next;  // the first trial of the next page; nullopt: last page
-};
-
-inline constexpr size_t kCurvePointsPerPage = 500'000;
-inline constexpr std::chrono::seconds kCurvesTime{10};
-
-// The limits of one page of curves. A trial that would exceed them begins the next page.
-struct CurveLimits {
-  size_t points = kCurvePointsPerPage;
-  std::chrono::steady_clock::duration time = kCurvesTime;
-  std::stop_token stop = {};  // set when the client has gone
-};
-
-struct EventsPage {
-  std::vector<Event> events;
-  EventSeq seen;      // all events up to here were considered
-  bool more = false;  // the log continues after `seen`
-};
-
-// The number of sweeps and trials in each state; a missing state means 0.
-struct StateCounts {
-  EventSeq last;  // the newest event of the log
-  std::map<std::string, int64_t> sweeps;
-  std::map<std::string, int64_t> trials;
-};
-
-// Queries on an Attune database, each on a consistent snapshot. Any thread. A query uses one of a
-// few read-only connections and never blocks the writer.
+// Queries on an Attune database, each on a consistent snapshot of its own (but see HoldSnapshot).
+// Any thread. A query uses one of a few read-only connections and never blocks the writer.
 class Reader {
  public:
   // Makes a reader that opens the database at the first query.
@@ -249,6 +32,11 @@ class Reader {
   // Opens the database now. REQUIRES: a SqliteStore has created or migrated the file.
   static Result<std::unique_ptr<Reader>> Open(const std::string& path);
   ~Reader();
+
+  // Calls `work`. All queries of this thread during the call see the same snapshot, except thinned
+  // curves, which are in another file. Returns why there is no snapshot; `work` was not called
+  // then. REQUIRES: the thread holds no snapshot.
+  Status HoldSnapshot(const std::function<void()>& work);
 
   // Why the tables cannot be read now: kUnavailable while they are rebuilt, with the progress. All
   // other queries except LastSeq then return this error.
@@ -263,10 +51,11 @@ class Reader {
     std::string text;  // as the client sent it
     std::string path;  // absolute; empty: unknown
   };
-  Result<SweepFile> FileOf(SweepId id);  // kNotFound
+  Result<SweepFile> FileOf(SweepId id);       // kNotFound
+  Result<SweepSpec> FirstSpecOf(SweepId id);  // before any edit. kNotFound
 
-  // Trials by number, from `first` on. kNotFound: no such sweep.
-  Result<std::vector<TrialRow>> Trials(SweepId sweep, TrialNumber first, int limit);
+  // kNotFound: no such sweep. kUnavailable: the query takes longer than kTrialsTime.
+  Result<TrialPage> Trials(SweepId sweep, const TrialQuery& query);
   // The kept checkpoints of `trials` trial numbers from `first` on, by trial and step. kNotFound:
   // no such sweep.
   Result<KeptPage> Checkpoints(SweepId sweep, TrialNumber first, int trials);
@@ -293,10 +82,41 @@ class Reader {
   // empty if no report counts. The configuration is the current one.
   Result<std::vector<TrialResult>> Results(SweepId sweep);
 
+  // What the attempts of each trial took, by number, for CostOf. kNotFound: no such sweep.
+  Result<std::vector<TrialUse>> Uses(SweepId sweep);
+  // The attempts that held slots between two times, at most `limit` of them: first those that still
+  // hold slots, then the others, the newest end first. With an executor, only ranks on it. Attempts
+  // of deleted sweeps are missing.
+  Result<HeldPage> HeldSlots(Time since, Time until, const std::string& executor, size_t limit);
+  Result<std::vector<JoinRow>> Joins();
+  // The trials of a sweep with their best value of a metric up to a common step (CommonStep in
+  // core/analysis/importance.h), by number. The metric may be reported or logged. A trial that was
+  // stopped or has failed before that step has no value, and neither has one without a value up to
+  // that step. Trials that are running, paused or killed before that step are left out.
+  // kNotFound: no such sweep. kUnavailable: stopped.
+  Result<ComparedTrials> CompareTrials(SweepId sweep, const Objective& metric,
+                                       const CommonSteps& steps, const std::stop_token& stop = {});
+  // Groups the failed and lost attempts of a sweep by message. kNotFound: no such sweep.
+  Result<Failures> GroupFailures(SweepId sweep);
+  // The clones and promotions of a sweep in events after `after`, at most `limit` of them.
+  // kNotFound: no such sweep.
+  Result<std::vector<Branch>> Branches(SweepId sweep, EventSeq after, int limit);
+
+  // The actions of users on a sweep in events before `before`, newest first, at most `limit` of
+  // them. kNotFound: no such sweep.
+  Result<std::vector<UserAction>> Activity(SweepId sweep, std::optional<EventSeq> before,
+                                           int limit);
+
   // The curves of a metric in reports and logged values, from trial `first` on. kNotFound: no such
   // sweep. kInvalid: a single trial exceeds the limits. kUnavailable: stopped.
   Result<Curves> MetricCurves(SweepId sweep, const std::string& metric,
                               TrialNumber first = TrialNumber(0), const CurveLimits& limits = {});
+  // The thinned curves of a metric. kNotFound: no such sweep. kInvalid: the trials have too many
+  // points in that range. kUnavailable: stopped, or the table of thinned curves is not built yet,
+  // with the progress.
+  Result<ThinnedPage> ThinnedCurves(SweepId sweep, const std::string& metric,
+                                    const CurveSelection& selection,
+                                    const CurveLimits& limits = {});
   // The metrics that the trial logged in events after `after`, at most `limit` of them.
   Result<std::vector<LoggedRow>> Logged(const TrialId& trial, EventSeq after, int limit);
 

@@ -34,6 +34,7 @@ ErrorCode CodeOf(int extended, int system_error) {
       return ErrorCode::kCorrupt;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
+    case SQLITE_INTERRUPT:
       return ErrorCode::kUnavailable;
     case SQLITE_CANTOPEN:
       return IsOutOfSpace(system_error) ? ErrorCode::kStorageFull : ErrorCode::kDenied;
@@ -72,6 +73,10 @@ bool Rows::Null(int column) const { return sqlite3_column_type(statement_, colum
 
 bool Rows::IsInteger(int column) const {
   return sqlite3_column_type(statement_, column) == SQLITE_INTEGER;
+}
+
+bool Rows::IsText(int column) const {
+  return sqlite3_column_type(statement_, column) == SQLITE_TEXT;
 }
 
 int64_t Rows::Integer(int column) const { return sqlite3_column_int64(statement_, column); }
@@ -130,6 +135,20 @@ Status Connection::Execute(const std::string& sql) {
   return {};
 }
 
+Rows Connection::QueryOnce(const std::string& sql, std::span<const Parameter> parameters) {
+  sqlite3_stmt* statement = nullptr;
+  const int code =
+      sqlite3_prepare_v2(db_, sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
+  if (code != SQLITE_OK) return Rows(ErrorOf(db_, code, "using the database"));
+  int place = 0;
+  for (const Parameter& parameter : parameters) {
+    ++place;
+    std::visit([&](const auto& value) { Bind(statement, place, value, SQLITE_TRANSIENT); },
+               parameter);
+  }
+  return Rows(statement, /*once=*/true);
+}
+
 Result<int64_t> Connection::Number(std::string_view sql) {
   Rows rows = Query(sql);
   const int64_t number = rows.Next() ? rows.Integer(0) : 0;
@@ -165,6 +184,21 @@ Status Connection::Finish(sqlite3_stmt* statement) {
   if (code != SQLITE_DONE) status = ErrorOf(db_, code, "writing the database");
   sqlite3_reset(statement);
   return status;
+}
+
+TimeLimit::TimeLimit(Connection& connection, std::chrono::steady_clock::duration limit)
+    : connection_(connection), deadline_(std::chrono::steady_clock::now() + limit) {
+  // The operations of SQLite's virtual machine between two checks; they take about 1 ms.
+  constexpr int kOperations = 10'000;
+  sqlite3_progress_handler(connection_.handle(), kOperations, &TimeLimit::Check, this);
+}
+
+TimeLimit::~TimeLimit() { sqlite3_progress_handler(connection_.handle(), 0, nullptr, nullptr); }
+
+int TimeLimit::Check(void* self) {
+  auto& limit = *static_cast<TimeLimit*>(self);
+  limit.exceeded_ = std::chrono::steady_clock::now() >= limit.deadline_;
+  return limit.exceeded_ ? 1 : 0;
 }
 
 Transaction::Transaction(Connection& connection, Kind kind) : connection_(connection) {

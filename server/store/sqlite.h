@@ -2,15 +2,18 @@
 
 #include <sqlite3.h>
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 
 #include "base/result.h"
 
@@ -25,13 +28,17 @@ struct Blob {
   std::string_view bytes;
 };
 
+// A parameter of Connection::QueryOnce.
+using Parameter = std::variant<int64_t, double, std::string>;
+
 // The rows of one query, or the error of preparing it. During its lifetime the same statement must
 // not run again.
 class Rows {
  public:
-  explicit Rows(sqlite3_stmt* statement) : statement_(statement) {}
+  // `once`: the rows own the statement.
+  explicit Rows(sqlite3_stmt* statement, bool once = false) : statement_(statement), once_(once) {}
   explicit Rows(Error error) : statement_(nullptr), status_(std::move(error)) {}
-  ~Rows() { sqlite3_reset(statement_); }
+  ~Rows() { once_ ? sqlite3_finalize(statement_) : sqlite3_reset(statement_); }
   Rows(const Rows&) = delete;
   Rows& operator=(const Rows&) = delete;
 
@@ -41,6 +48,7 @@ class Rows {
   // Columns of the current row, from 0. Text stays valid until the next Next().
   bool Null(int column) const;
   bool IsInteger(int column) const;
+  bool IsText(int column) const;
   int64_t Integer(int column) const;
   double Real(int column) const;
   std::string_view Text(int column) const;  // empty for NULL
@@ -49,6 +57,7 @@ class Rows {
 
  private:
   sqlite3_stmt* statement_;
+  bool once_ = false;
   Status status_;
 };
 
@@ -94,6 +103,10 @@ class Connection {
     (Bind(*statement, ++place, args, SQLITE_TRANSIENT), ...);
     return Rows(*statement);
   }
+
+  // Like Query, for a statement that is built for one request. It is not cached. Parameters that
+  // the statement does not use are ignored.
+  Rows QueryOnce(const std::string& sql, std::span<const Parameter> parameters);
 
   // The single number of a query's result; 0 for NULL or no row.
   Result<int64_t> Number(std::string_view sql);
@@ -144,6 +157,25 @@ class Connection {
   const Statements::value_type* last_ = nullptr;
   std::string key_;  // reused, so that a look-up does not allocate
   std::string table_prefix_;
+};
+
+// Once `limit` has passed since its construction, interrupts the statements of a connection: they
+// fail with kUnavailable. The connection must outlive it. A connection has at most one.
+class TimeLimit {
+ public:
+  TimeLimit(Connection& connection, std::chrono::steady_clock::duration limit);
+  ~TimeLimit();
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
+
+  bool exceeded() const { return exceeded_; }
+
+ private:
+  static int Check(void* self);
+
+  Connection& connection_;
+  const std::chrono::steady_clock::time_point deadline_;
+  bool exceeded_ = false;
 };
 
 // A transaction. After its first error it runs nothing more. Without a commit it is rolled back.

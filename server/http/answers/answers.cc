@@ -5,15 +5,16 @@
 #include "core/log/secret_names.h"
 #include "server/http/answers/render.h"
 #include "server/http/transport/problem.h"
+#include "server/store/format_time.h"
 #include "sweepfile/sweepfile.h"
 
 namespace attune::server {
 namespace {
 
-// A sweep that has ended is neither waiting nor stopping.
+// A sweep that has ended is neither waiting nor stopping, but its deletion may be scheduled.
 LiveSweep LiveSweepOf(const Brain& brain, const Answers::Blockers& blockers, SweepId id) {
   const Sweep* sweep = brain.state().Find(id);
-  if (sweep == nullptr) return {};
+  if (sweep == nullptr) return {.deletion = RenderDeletion(brain.state(), id, WallTime())};
   LiveSweep live{.waiting_reason = brain.Waiting(*sweep)};
   if (!live.waiting_reason.empty()) live.waiting_reason += blockers(id);
   if (sweep->stopping_as) live.end_state = Name(*sweep->stopping_as);
@@ -65,6 +66,12 @@ Response Answers::Sweep(const Request& request, SweepId id, int status,
   rest::SweepDetail detail =
       RenderDetail(*sweep, RungsOf(sweep->spec), live, std::move(file).value());
   if (request.is_admin) detail.warnings = SecretWarnings(program);
+  if (sweep->edit) {
+    const auto first = reader_.FirstSpecOf(id);
+    if (!first.ok()) return Problem(first.error());
+    detail.resolved_file_as_sent = sweepfile::ResolvedYaml(VisibleSpec(request, *first));
+    detail.resolved_file = sweepfile::ResolvedYaml(VisibleSpec(request, sweep->spec));
+  }
   if (effect.empty()) return Render(detail, status);
   return Render(rest::SteeredSweep{{std::move(detail)}, effect}, status);
 }

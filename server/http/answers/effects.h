@@ -26,4 +26,18 @@ inline std::string Plural(int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+// For example: its tags are best, lr; its note is saved
+inline std::string AnnotationEffect(const Annotation& changes) {
+  std::string text;
+  if (changes.tags) {
+    for (const std::string& tag : *changes.tags) text += (text.empty() ? "" : ", ") + tag;
+    text = text.empty() ? "it has no tags now" : "its tags are " + text;
+  }
+  if (changes.note) {
+    if (!text.empty()) text += "; ";
+    text += changes.note->empty() ? "its note is removed" : "its note is saved";
+  }
+  return text.empty() ? "nothing changes: it has this note and these tags already" : text;
+}
+
 }  // namespace attune::server

@@ -31,7 +31,22 @@ class Translator {
   void operator()(const SweepReopened& fact) { AddSweepState(SweepState::kRunning, fact.reason); }
   void operator()(const SweepEnded& fact) { AddSweepState(fact.state, fact.reason); }
 
-  void operator()(const SweepDeleted&) { Add("sweep_deleted", Json::object()); }
+  void operator()(const SweepAnnotated& fact) {
+    Add("sweep_annotated", AnnotationMembers(fact.annotation));
+  }
+  void operator()(const TrialAnnotated& fact) {
+    Add("trial_annotated", AnnotationMembers(fact.annotation));
+  }
+
+  void operator()(const SweepDeletionScheduled&) {
+    Add("sweep_deletion_scheduled", Json::object());
+  }
+  void operator()(const SweepUndeleted&) { Add("sweep_undeleted", Json::object()); }
+  void operator()(const SweepDeleted& fact) {
+    Json members = Json::object();
+    if (!fact.requester.empty()) members["actor"] = fact.requester;
+    Add("sweep_deleted", members);
+  }
 
   void operator()(const SweepStopping& fact) {
     Add("sweep_changed",
@@ -218,6 +233,13 @@ class Translator {
 
   void AddTrialState(TrialState state, const std::string& reason) {
     Add("trial_changed", {{"state", Name(state)}, {"reason", reason}});
+  }
+
+  static Json AnnotationMembers(const Annotation& annotation) {
+    Json members = Json::object();
+    if (annotation.note) members["note"] = *annotation.note;
+    if (annotation.tags) members["tags"] = *annotation.tags;
+    return members;
   }
 
   static void AddDonor(Json& json, const CheckpointId& donor) {

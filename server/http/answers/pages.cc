@@ -29,8 +29,14 @@ const Asset* Pages::Find(std::string_view path) const {
   return found == assets_.end() ? nullptr : &*found;
 }
 
+std::optional<std::string> Pages::Content(std::string_view path) const {
+  const Asset* asset = Find(path);
+  if (asset == nullptr) return std::nullopt;
+  return asset->gzip ? Gunzip(asset->body) : std::string(asset->body);
+}
+
 Response Pages::Get(const Request& request) const {
-  const Asset* asset = Find(request.path);
+  const Asset* asset = request.path == kReportTemplate ? nullptr : Find(request.path);
   if (asset == nullptr && !request.path.starts_with(kHashedFolder)) asset = Find(kIndex);
   if (asset == nullptr)
     return Problem(rest::ProblemType::kNotFound,

@@ -1,11 +1,16 @@
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "server/http/transport/message.h"
 
 namespace attune::server {
+
+// The file of the dashboard that becomes a report (answers/report_file.h).
+inline constexpr std::string_view kReportTemplate = "/report.html";
 
 // A file of the dashboard that is embedded in the program.
 struct Asset {
@@ -16,14 +21,18 @@ struct Asset {
   bool gzip = false;  // `body` is compressed
 };
 
-// Serves the dashboard's files. A path without a file gets the main page, which interprets the path
-// itself (/sweeps/s1/trials/17), unless it is in the folder of hashed files.
+// Serves the dashboard's files, except the template of reports. A path without a file gets the main
+// page, which interprets the path itself (/sweeps/s1/trials/17), unless it is in the folder of
+// hashed files.
 class Pages {
  public:
   // The assets must outlive the object.
   explicit Pages(std::span<const Asset> assets) : assets_(assets) {}
 
   Response Get(const Request& request) const;
+
+  // The content of a file, not compressed; nullopt: there is no such file, or it is damaged.
+  std::optional<std::string> Content(std::string_view path) const;
 
  private:
   const Asset* Find(std::string_view path) const;

@@ -1,12 +1,11 @@
 #include "server/http/answers/render.h"
 
-#include <cmath>
+#include <algorithm>
 #include <utility>
 
 #include "core/state/placement.h"
 #include "json/parse.h"
 #include "server/store/format_time.h"
-#include "server/store/json.h"
 #include "sweepfile/codec.h"
 
 namespace attune::server {
@@ -156,23 +155,6 @@ rest::Decision RenderDecision(const DecisionRow& row) {
           .policy = static_cast<int64_t>(row.policy)};
 }
 
-template <class T, class Write>
-void AppendList(std::string& text, const std::vector<T>& items, Write write) {
-  text += '[';
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) text += ',';
-    write(items[i]);
-  }
-  text += ']';
-}
-
-void AppendReals(std::string& text, const std::vector<double>& values) {
-  AppendList(text, values, [&](double value) {
-    const bool finite = std::isfinite(value);
-    text += finite ? FormatReal(value) : '"' + FormatReal(value) + '"';
-  });
-}
-
 std::optional<int64_t> KnownBytes(int64_t bytes) {
   if (bytes > 0) return bytes;
   return std::nullopt;
@@ -216,13 +198,23 @@ rest::Limits RenderLimits(const StopPolicy& stop) {
   return limits;
 }
 
+std::optional<rest::ScheduledDeletion> RenderDeletion(const State& state, SweepId sweep, Time now) {
+  const auto deletion = state.deletions.find(sweep);
+  if (deletion == state.deletions.end()) return std::nullopt;
+  const Time at = ShownTime(state, deletion->second.at);
+  return rest::ScheduledDeletion{
+      .time = FormatTime(at),
+      .actor = deletion->second.requester,
+      .seconds_left = std::max(0.0, static_cast<double>(at.us - now.us) / 1e6)};
+}
+
 rest::Sweep RenderSweep(const SweepRow& row, const std::vector<Step>& rungs,
                         const LiveSweep& live) {
   const SweepSpec& spec = row.spec;
   rest::Sweep sweep{
       .id = ToString(row.id),
       .name = spec.name,
-      .tags = spec.tags,
+      .tags = row.tags,
       .owner = row.owner,
       .state = row.state,
       .reason = row.reason,
@@ -247,6 +239,7 @@ rest::Sweep RenderSweep(const SweepRow& row, const std::vector<Step>& rungs,
       .logged_metrics = row.logged,
       .waiting_reason = live.waiting_reason,
       .end_state = live.end_state,
+      .deletion = live.deletion,
       .damaged = row.damaged,
   };
   for (const Constraint& constraint : spec.constraints)
@@ -260,7 +253,7 @@ rest::Sweep RenderSweep(const SweepRow& row, const std::vector<Step>& rungs,
 
 rest::SweepDetail RenderDetail(const SweepRow& row, const std::vector<Step>& rungs,
                                const LiveSweep& live, Reader::SweepFile file) {
-  rest::SweepDetail detail{{RenderSweep(row, rungs, live)}};
+  rest::SweepDetail detail{{RenderSweep(row, rungs, live)}, row.note};
   detail.file = std::move(file.text);
   detail.path = std::move(file.path);
   for (const Parameter& parameter : row.spec.space.parameters())
@@ -273,6 +266,7 @@ rest::Trial RenderTrial(const TrialRow& row, const std::string& waiting_reason) 
           .number = row.id.number.value,
           .state = row.state,
           .reason = row.reason,
+          .tags = row.tags,
           .config = sweepfile::ToJson(row.config),
           .origin = row.origin,
           .created = row.created,
@@ -290,6 +284,7 @@ rest::Trial RenderTrial(const TrialRow& row, const std::string& waiting_reason) 
 
 rest::TrialDetail RenderDetail(const TrialDetail& detail, const std::string& waiting_reason) {
   rest::TrialDetail trial{{RenderTrial(detail.trial, waiting_reason)},
+                          detail.trial.note,
                           RenderRationale(detail.trial.rationale)};
   for (const ReportRow& row : detail.history)
     trial.history.push_back({.step = row.report.step.value,
@@ -328,53 +323,12 @@ rest::Explanation RenderExplanation(const TrialRow& trial,
   return rendered;
 }
 
-rest::Importance RenderImportance(const std::string& metric, const Importances& importances) {
-  rest::Importance rendered{.metric = metric,
-                            .trials = importances.trials,
-                            .best = importances.best,
-                            .reason = importances.reason};
-  for (const auto& [parameter, share] : importances.parameters)
-    rendered.parameters.push_back({.name = parameter, .importance = share});
-  return rendered;
-}
-
 rest::LoggedPoint RenderLogged(const LoggedRow& row) {
   return {.seq = static_cast<int64_t>(row.seq.value),
           .time = FormatTime(row.time),
           .attempt = row.attempt,
           .step = row.step,
           .metrics = RenderMetrics(row.metrics)};
-}
-
-std::string CurvesToText(const std::string& metric, const Curves& curves,
-                         const std::string& next_page_token) {
-  std::string text = "{\"metric\":" + Dump(Json(metric)) +
-                     ",\"seq\":" + std::to_string(curves.seq.value) +
-                     ",\"next_page_token\":" + Dump(Json(next_page_token)) + ",\"trials\":";
-  AppendList(text, curves.trials, [&](const Curve& curve) {
-    text += "{\"number\":" + std::to_string(curve.trial.value) + ",\"steps\":";
-    AppendList(text, curve.steps, [&](int64_t step) { text += std::to_string(step); });
-    text += ",\"values\":";
-    AppendReals(text, curve.values);
-    text += ",\"segments\":";
-    AppendList(text, curve.segments, [&](const CurveSegment& segment) {
-      text += "{\"attempt\":" + std::to_string(segment.attempt) +
-              ",\"first_step\":" + std::to_string(segment.first_step.value) + '}';
-    });
-    if (!curve.logged_steps.empty()) {
-      text += ",\"logged_steps\":";
-      AppendReals(text, curve.logged_steps);
-      text += ",\"logged_values\":";
-      AppendReals(text, curve.logged_values);
-    }
-    text += ",\"clones\":";
-    AppendList(text, curve.clones, [&](const Clone& clone) {
-      text += "{\"donor\":" + std::to_string(clone.donor.value) +
-              ",\"step\":" + std::to_string(clone.step.value) + '}';
-    });
-    text += '}';
-  });
-  return text + '}';
 }
 
 rest::Demand RenderDemand(const Demand& demand) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/analysis/cost.h"
 #include "core/analysis/importance.h"
 #include "core/brain/brain.h"
 #include "core/log/sweep_spec.h"
@@ -17,7 +19,11 @@ namespace attune::server {
 struct LiveSweep {
   std::string waiting_reason;
   std::string end_state;
+  std::optional<rest::ScheduledDeletion> deletion;
 };
+
+// The scheduled deletion of the sweep; nullopt if there is none. `now` is the time that people see.
+std::optional<rest::ScheduledDeletion> RenderDeletion(const State& state, SweepId sweep, Time now);
 
 rest::Sweep RenderSweep(const SweepRow& row, const std::vector<Step>& rungs, const LiveSweep& live);
 rest::SweepDetail RenderDetail(const SweepRow& row, const std::vector<Step>& rungs,
@@ -34,11 +40,21 @@ rest::LoggedPoint RenderLogged(const LoggedRow& row);
 rest::SweepCheckpoint RenderCheckpoint(SweepId sweep, const KeptRow& row, bool stored);
 rest::CheckpointDetail RenderCheckpointDetail(SweepId sweep, const KeptRow& row, bool stored);
 
-rest::Importance RenderImportance(const std::string& metric, const Importances& importances);
+rest::Importance RenderImportance(const Objective& metric, Step step,
+                                  const Importances& importances);
+rest::Failures RenderFailures(const Failures& failures);
+rest::Branch RenderBranch(const Branch& branch);
+rest::UserAction RenderUserAction(const UserAction& action);
 // Writes rest::Curves directly as text, because curves are long.
 std::string CurvesToText(const std::string& metric, const Curves& curves,
                          const std::string& next_page_token);
 
+rest::SweepCost RenderCost(SweepId sweep, const SweepCost& cost,
+                           const std::optional<GpuHourPrice>& price, Time now);
+
+rest::HeldAttempt RenderHeld(const HeldRow& row);
+// `sweep` is the sweep of the gang, and `place` its place in the queue.
+rest::QueuedGang RenderQueued(const QueuedGang& gang, const Sweep& sweep, size_t place, Time now);
 rest::Demand RenderDemand(const Demand& demand);
 rest::Executor RenderExecutor(const Backend::ExecutorStatus& status);
 

@@ -33,6 +33,7 @@ constexpr const char* kTrials = "/api/v1/sweeps/{sweep}/trials";
 constexpr const char* kTrial = "/api/v1/sweeps/{sweep}/trials/{trial}";
 constexpr const char* kCheckpoint =
     "/api/v1/sweeps/{sweep}/trials/{trial}/checkpoints/{checkpoint}";
+constexpr const char* kTokens = "/api/v1/tokens";
 constexpr const char* kExecutor = "/api/v1/executors/{executor}";
 
 }  // namespace
@@ -44,13 +45,18 @@ Api::Api(Options options)
       service_(*options_.backend, options_.version),
       metrics_(*options_.backend, *options_.reader, options_.version),
       events_(*options_.reader, options_.streams),
-      sweeps_(*options_.backend, *options_.reader, answers_, *options_.algorithms),
+      sweeps_(*options_.backend, *options_.reader, answers_, *options_.algorithms,
+              options_.gpu_hour_price),
       replays_(*options_.reader, *options_.algorithms),
+      reports_(*options_.reader, options_.pages, options_.version,
+               [this](const Request& request) { return Handle(request); }),
       trials_(*options_.backend, *options_.reader, answers_),
       ask_tell_(*options_.backend, *options_.reader),
       schedules_(*options_.reader),
       checkpoints_(*options_.backend, *options_.reader, answers_),
-      executors_(*options_.backend) {}
+      executors_(*options_.backend),
+      usage_(*options_.backend, *options_.reader),
+      tokens_(options_.named_tokens) {}
 
 template <auto part, auto handler>
 Response Api::Call(Api& api, const Request& request, const Target& target) {
@@ -62,7 +68,13 @@ const std::vector<Api::Route>& Api::Routes() {
       {"GET", "/livez", "", Call<&Api::service_, &Service::Liveness>},
       {"GET", "/readyz", "", Call<&Api::service_, &Service::Readiness>},
       {"GET", "/version", "", Call<&Api::service_, &Service::Version>},
+      {"GET", "/api/v1/session", "", Call<&Api::service_, &Service::Session>,
+       Route::Tables::kNotNeeded},
       {"GET", "/api/v1/openapi.json", "", Call<&Api::service_, &Service::Contract>,
+       Route::Tables::kNotNeeded},
+      {"GET", kTokens, "", Call<&Api::tokens_, &Tokens::List>, Route::Tables::kNotNeeded},
+      {"POST", kTokens, "", Call<&Api::tokens_, &Tokens::Create>, Route::Tables::kNotNeeded},
+      {"DELETE", "/api/v1/tokens/{token}", "", Call<&Api::tokens_, &Tokens::Revoke>,
        Route::Tables::kNotNeeded},
       {"GET", "/api/v1/metrics", "", Call<&Api::metrics_, &MetricsPage::Get>},
       {"GET", "/api/v1/events", "", Call<&Api::events_, &Events::Stream>},
@@ -70,22 +82,35 @@ const std::vector<Api::Route>& Api::Routes() {
       {"GET", kSweeps, "", Call<&Api::sweeps_, &Sweeps::List>},
       {"POST", kSweeps, "", Call<&Api::sweeps_, &Sweeps::Create>},
       {"POST", kSweeps, "validate", Call<&Api::sweeps_, &Sweeps::Validate>},
+      {"POST", kSweeps, "simulate", Call<&Api::replays_, &Replays::SimulateSweep>,
+       Route::Tables::kNotNeeded, Route::Cost::kHeavy},
       {"GET", kSweep, "", Call<&Api::sweeps_, &Sweeps::Get>},
       {"GET", "/api/v1/sweeps/{sweep}/resolved", "", Call<&Api::sweeps_, &Sweeps::Resolved>},
       {"GET", "/api/v1/sweeps/{sweep}/curves", "", Call<&Api::sweeps_, &Sweeps::Curves>,
        Route::Tables::kNeeded, Route::Cost::kHeavy},
       {"GET", "/api/v1/sweeps/{sweep}/importance", "", Call<&Api::sweeps_, &Sweeps::Importance>,
        Route::Tables::kNeeded, Route::Cost::kHeavy},
+      {"GET", "/api/v1/sweeps/{sweep}/cost", "", Call<&Api::sweeps_, &Sweeps::Cost>,
+       Route::Tables::kNeeded, Route::Cost::kHeavy},
+      {"GET", "/api/v1/sweeps/{sweep}/failures", "", Call<&Api::sweeps_, &Sweeps::Failures>,
+       Route::Tables::kNeeded, Route::Cost::kHeavy},
+      {"GET", "/api/v1/sweeps/{sweep}/lineage", "", Call<&Api::sweeps_, &Sweeps::Lineage>,
+       Route::Tables::kNeeded, Route::Cost::kHeavy},
+      {"GET", "/api/v1/sweeps/{sweep}/activity", "", Call<&Api::sweeps_, &Sweeps::Activity>},
+      {"GET", "/api/v1/sweeps/{sweep}/report", "", Call<&Api::reports_, &Reports::Get>,
+       Route::Tables::kNeeded, Route::Cost::kHeavy},
       {"POST", kSweep, "replay", Call<&Api::replays_, &Replays::ReplaySweep>,
        Route::Tables::kNeeded, Route::Cost::kHeavy},
       {"PATCH", kSweep, "", Call<&Api::sweeps_, &Sweeps::Edit>},
       {"POST", kSweep, "edit", Call<&Api::sweeps_, &Sweeps::Edit>},
+      {"POST", kSweep, "annotate", Call<&Api::sweeps_, &Sweeps::Annotate>},
       {"POST", kSweep, "extend", Call<&Api::sweeps_, &Sweeps::Extend>},
       {"POST", kSweep, "pause", Call<&Api::sweeps_, &Sweeps::Pause>},
       {"POST", kSweep, "resume", Call<&Api::sweeps_, &Sweeps::Resume>},
       {"POST", kSweep, "stop", Call<&Api::sweeps_, &Sweeps::Stop>},
       {"POST", kSweep, "kill", Call<&Api::sweeps_, &Sweeps::Kill>},
       {"DELETE", kSweep, "", Call<&Api::sweeps_, &Sweeps::Delete>},
+      {"POST", kSweep, "undelete", Call<&Api::sweeps_, &Sweeps::Undelete>},
 
       {"GET", kTrials, "", Call<&Api::trials_, &Trials::List>},
       {"GET", kTrial, "", Call<&Api::trials_, &Trials::Get>},
@@ -100,6 +125,7 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kTrial, "kill", Call<&Api::trials_, &Trials::Kill>},
       {"POST", kTrial, "retry", Call<&Api::trials_, &Trials::Retry>},
       {"POST", kTrial, "continue", Call<&Api::trials_, &Trials::Continue>},
+      {"POST", kTrial, "annotate", Call<&Api::trials_, &Trials::Annotate>},
       {"POST", kTrials, "ask", Call<&Api::ask_tell_, &AskTell::Ask>, Route::Tables::kNotNeeded},
       {"POST", kTrial, "tell", Call<&Api::ask_tell_, &AskTell::Tell>, Route::Tables::kNotNeeded},
 
@@ -116,6 +142,12 @@ const std::vector<Api::Route>& Api::Routes() {
        Route::Tables::kNotNeeded},
       {"GET", "/api/v1/demand", "", Call<&Api::executors_, &Executors::Demands>,
        Route::Tables::kNotNeeded},
+      {"GET", "/api/v1/queue", "", Call<&Api::executors_, &Executors::Queue>,
+       Route::Tables::kNotNeeded},
+      {"GET", "/api/v1/occupancy", "", Call<&Api::usage_, &Usage::Occupancies>,
+       Route::Tables::kNeeded, Route::Cost::kHeavy},
+      {"GET", "/api/v1/timeline", "", Call<&Api::usage_, &Usage::Timeline>, Route::Tables::kNeeded,
+       Route::Cost::kHeavy},
       {"POST", kExecutor, "drain", Call<&Api::executors_, &Executors::Drain>,
        Route::Tables::kNotNeeded},
       {"POST", kExecutor, "resume", Call<&Api::executors_, &Executors::Resume>,

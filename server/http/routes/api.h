@@ -5,16 +5,20 @@
 
 #include "core/algorithms/algorithms.h"
 #include "server/http/answers/answers.h"
+#include "server/http/answers/pages.h"
 #include "server/http/backend/backend.h"
 #include "server/http/routes/checkpoints/checkpoints.h"
 #include "server/http/routes/fleet/executors.h"
 #include "server/http/routes/fleet/pilots.h"
+#include "server/http/routes/fleet/usage.h"
 #include "server/http/routes/request/route.h"
 #include "server/http/routes/service/events.h"
 #include "server/http/routes/service/metrics.h"
 #include "server/http/routes/service/service.h"
 #include "server/http/routes/sweeps/replay.h"
+#include "server/http/routes/sweeps/report.h"
 #include "server/http/routes/sweeps/sweeps.h"
+#include "server/http/routes/tokens/tokens.h"
 #include "server/http/routes/trials/ask_tell.h"
 #include "server/http/routes/trials/schedule.h"
 #include "server/http/routes/trials/trials.h"
@@ -32,9 +36,12 @@ class Api {
     Reader* reader = nullptr;
     const Algorithms* algorithms = nullptr;
     std::string version;
+    std::optional<GpuHourPrice> gpu_hour_price;  // nullopt: costs have no money
     int streams = HttpLimits{}.streams;
+    const NamedTokens* named_tokens = nullptr;  // outlive the object; null: none
+    const Pages* pages = nullptr;               // outlive the object; null: none
   };
-  // REQUIRES: no null pointer.
+  // REQUIRES: no null pointer except `named_tokens` and `pages`.
   explicit Api(Options options);
 
   // Answers a request. REQUIRES: its access was checked.
@@ -55,11 +62,14 @@ class Api {
   Events events_;
   Sweeps sweeps_;
   Replays replays_;
+  Reports reports_;
   Trials trials_;
   AskTell ask_tell_;
   Schedules schedules_;
   Checkpoints checkpoints_;
   Executors executors_;
+  Usage usage_;
+  Tokens tokens_;
 };
 
 }  // namespace attune::server

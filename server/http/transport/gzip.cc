@@ -23,10 +23,11 @@ z_stream StreamOver(std::string_view bytes) {
 
 }  // namespace
 
-std::string Gzip(std::string_view bytes) {
+std::string Gzip(std::string_view bytes, GzipEffort effort) {
   z_stream stream = StreamOver(bytes);
-  ATTUNE_CHECK(
-      deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  const int level = effort == GzipEffort::kFast ? Z_BEST_SPEED : Z_DEFAULT_COMPRESSION;
+  ATTUNE_CHECK(deflateInit2(&stream, level, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) ==
+               Z_OK);
   std::string packed(deflateBound(&stream, stream.avail_in), '\0');
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());
   stream.avail_out = static_cast<uInt>(packed.size());

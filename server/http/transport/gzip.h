@@ -6,7 +6,9 @@
 
 namespace attune::server {
 
-std::string Gzip(std::string_view bytes);                   // optimised for speed
+enum class GzipEffort { kFast, kSmall };
+
+std::string Gzip(std::string_view bytes, GzipEffort effort = GzipEffort::kFast);
 std::optional<std::string> Gunzip(std::string_view bytes);  // nullopt: damaged
 
 }  // namespace attune::server

@@ -46,7 +46,8 @@ Source SourceOf(ExportOptions::What what) {
     case ExportOptions::What::kTrials:
       return {
           "SELECT sweep, number, state, reason, created, ended, attempts, step, seconds, best,"
-          " best_step, checkpoint, config, metrics FROM log.trials"
+          " best_step, checkpoint, note,"
+          " (SELECT group_concat(value, ',') FROM json_each(tags)), config, metrics FROM log.trials"
           " WHERE (?1 IS NULL OR sweep = ?1) AND sweep IN (SELECT sweep FROM log.sweeps)"
           " ORDER BY sweep, number",
           {{kPlain, "sweep"},
@@ -61,6 +62,8 @@ Source SourceOf(ExportOptions::What what) {
            {kReal, "best"},
            {kPlain, "best_step"},
            {kPlain, "checkpoint"},
+           {kPlain, "note"},
+           {kPlain, "tags"},
            {kObject, "config"},
            {kObject, "metrics"}}};
     case ExportOptions::What::kReports:

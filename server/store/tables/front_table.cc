@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "json/parse.h"
+#include "server/store/columns.h"
 #include "server/store/event_log.h"
 #include "server/store/json.h"
 #include "server/store/measured_form.h"
@@ -97,7 +98,7 @@ FrontTable::Entry* FrontTable::EntryOf(sqlite::Transaction& transaction, size_t 
                         "the table front cannot be read: objectives of sweep " + ToString(sweep)});
       return nullptr;
     }
-    entry.now.push_back({.trial = TrialNumber(static_cast<uint32_t>(rows.Integer(0))),
+    entry.now.push_back({.trial = TrialNumberAt(rows, 0),
                          .attempt = static_cast<uint32_t>(rows.Integer(1)),
                          .step = Step(rows.Integer(2)),
                          .values = std::move(values)});

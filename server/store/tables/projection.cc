@@ -8,6 +8,7 @@
 #include "server/store/format_time.h"
 #include "server/store/json.h"
 #include "server/store/row_json.h"
+#include "server/store/tables/activity.h"
 #include "server/store/tables/tables.h"
 
 namespace attune::server {
@@ -86,6 +87,12 @@ void RecordRequest(sqlite::Transaction& transaction, SweepId sweep,
                   idempotency_key, seq.value);
 }
 
+double GpusOf(const std::vector<RankSlot>& ranks) {
+  int percent = 0;
+  for (const RankSlot& slot : ranks) percent += GpuPercent(slot);
+  return percent / 100.0;
+}
+
 std::string DescribeFailure(const Failure& failure) {
   if (failure.log_tail.empty()) return failure.message;
   return failure.message + "\n" + failure.log_tail;
@@ -101,6 +108,7 @@ void Projection::Change(sqlite::Transaction& transaction, const Event& event) {
     shifted->time = DisplayTime(event.time);
   }
   const Event& shown = shifted ? *shifted : event;
+  AddActivity(transaction, shown);  // it reads values that the event replaces
   Dispatch<kTables>(shown.fact,
                     [&](const auto& fact) -> decltype(Handle(transaction, shown, fact)) {
                       Handle(transaction, shown, fact);
@@ -124,12 +132,12 @@ void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
       "INSERT INTO @sweeps (sweep, name, owner, state, created, metric, mode, objectives, "
       "searcher, "
       "scheduler,"
-      " max_trials, max_step, workers, spec, seq, warm_start)"
-      " VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      " max_trials, max_step, workers, spec, seq, warm_start, tags)"
+      " VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       fact.sweep.value, spec.name, fact.owner, FormatTime(event.time), spec.objective().metric,
       spec.objective().mode == Mode::kMax ? "max" : "min", ObjectivesToJson(spec),
       spec.searcher.name, spec.scheduler.name, spec.stop.max_trials, spec.max_step.value,
-      spec.gang.workers, Dump(written), event.seq.value, Dump(taken));
+      spec.gang.workers, Dump(written), event.seq.value, Dump(taken), Dump(Json(spec.tags)));
   SetPolicy(transaction, event.seq, fact.sweep, written);
   RecordRequest(transaction, SweepId(0), fact.idempotency_key, event.seq);
 }
@@ -148,12 +156,15 @@ void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
                         const SweepEdited& fact) {
   const SweepSpec& spec = *fact.spec;
   const Json written = sweepfile::ToJson(spec);
+  // Tags that users have set stay, unless the edit changes those of the sweep file.
   transaction.Run(
-      "UPDATE @sweeps SET name = ?, max_trials = ?, max_step = ?, spec = ?, reason = '', edited = "
-      "?,"
-      " edited_by = ?, changes = ? WHERE sweep = ?",
-      spec.name, spec.stop.max_trials, spec.max_step.value, Dump(written), FormatTime(event.time),
-      event.actor, Dump(Json(fact.changes)), fact.sweep.value);
+      "UPDATE @sweeps SET name = ?, max_trials = ?, max_step = ?, reason = '', edited = ?,"
+      " edited_by = ?, changes = ?, spec = ?7,"
+      " tags = CASE WHEN NOT json_valid(spec) THEN ?7 -> '$.tags'"
+      " WHEN spec -> '$.tags' = ?7 -> '$.tags' THEN tags ELSE ?7 -> '$.tags' END"
+      " WHERE sweep = ?8",
+      spec.name, spec.stop.max_trials, spec.max_step.value, FormatTime(event.time), event.actor,
+      Dump(Json(fact.changes)), Dump(written), fact.sweep.value);
   SetPolicy(transaction, event.seq, fact.sweep, written);
 }
 
@@ -214,11 +225,12 @@ void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
   std::optional<int64_t> resumed_from;
   if (fact.resume) resumed_from = fact.resume->step.value;
   transaction.Run(
-      "INSERT INTO @attempts (sweep, trial, number, epoch, state, executor, ranks, resumed_from,"
-      " decided) VALUES (?, ?, ?, ?, 'assigned', ?, ?, ?, ?)",
+      "INSERT INTO @attempts (sweep, trial, number, epoch, state, executor, ranks, workers, gpus,"
+      " resumed_from, decided) VALUES (?, ?, ?, ?, 'assigned', ?, ?, ?, ?, ?, ?)",
       trial.sweep.value, trial.number.value, fact.attempt.number, fact.epoch.value,
       fact.ranks.empty() ? std::string() : fact.ranks.front().executor,
-      Dump(RanksToJson(fact.ranks)), resumed_from, FormatTime(event.time));
+      Dump(RanksToJson(fact.ranks)), fact.ranks.size(), GpusOf(fact.ranks), resumed_from,
+      FormatTime(event.time));
   transaction.Run(
       "UPDATE @trials SET state = 'running', reason = '', not_before = NULL, attempts = ?,"
       " milestone = ?, seconds_before = seconds WHERE sweep = ? AND number = ?",
@@ -272,6 +284,9 @@ void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
   if (fact.verdict.kind == VerdictKind::kExploit && fact.cloned) {
     AddClone(transaction, event.seq, trial, fact.verdict.donor.trial.number, **fact.cloned);
     progress_.Write(transaction, trial);
+    // The trial's step becomes that of the donor's checkpoint, so it is not the attempt's any more.
+    transaction.Run("UPDATE @attempts SET step = ? WHERE sweep = ? AND trial = ? AND number = ?",
+                    fact.step.value, trial.sweep.value, trial.number.value, fact.attempt.number);
     transaction.Run(
         "UPDATE @trials SET config = ?, origin = ?, rationale = ?, step = ?"
         " WHERE sweep = ? AND number = ?",
@@ -345,7 +360,10 @@ void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
   if (failed && fact.failure.rank >= 0) rank = fact.failure.rank;
   transaction.Run(
       "UPDATE @attempts SET state = 'ended', outcome = ?, failure = ?, failure_kind = ?,"
-      " failure_rank = ?, ended = ? WHERE sweep = ? AND trial = ? AND number = ?",
+      " failure_rank = ?, ended = ?, step = ifnull(@attempts.step, t.step),"
+      " seconds = t.seconds - t.seconds_before FROM @trials AS t"
+      " WHERE t.sweep = @attempts.sweep AND t.number = @attempts.trial"
+      " AND @attempts.sweep = ? AND @attempts.trial = ? AND @attempts.number = ?",
       Name(fact.outcome),
       failed                           ? DescribeFailure(fact.failure)
       : fact.outcome == Outcome::kLost ? fact.failure.message

@@ -63,6 +63,7 @@ class Projection {
   void Handle(sqlite::Transaction& transaction, const Event& event, const SweepReopened& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const SweepStopping& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const SweepEnded& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const SweepAnnotated& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const SweepDeleted& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const TrialCreated& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const TrialReopened& fact);
@@ -79,6 +80,7 @@ class Projection {
   void Handle(sqlite::Transaction& transaction, const Event& event, const CheckpointRemoved& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const AttemptEnded& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const TrialRequeued& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const TrialAnnotated& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const TrialEnded& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const SlotsReserved& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event,

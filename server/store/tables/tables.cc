@@ -63,6 +63,7 @@ std::string TablesSql(const TableNames& names) {
   DROP TABLE IF EXISTS main.@trial_counts;
   DROP TABLE IF EXISTS main.@requests;
   DROP TABLE IF EXISTS main.@clock;
+  DROP TABLE IF EXISTS main.@activity;
 
   CREATE TABLE @clock (
     seq       INTEGER PRIMARY KEY,
@@ -92,7 +93,9 @@ std::string TablesSql(const TableNames& names) {
     edited     TEXT,
     edited_by  TEXT,
     changes    TEXT,
-    warm_start TEXT
+    warm_start TEXT,
+    note       TEXT    NOT NULL DEFAULT '',
+    tags       TEXT    NOT NULL DEFAULT '[]'
   );
 
   CREATE TABLE @trials (
@@ -116,6 +119,8 @@ std::string TablesSql(const TableNames& names) {
     best_step      INTEGER,
     best_metrics   TEXT,
     checkpoint     TEXT,
+    note           TEXT    NOT NULL DEFAULT '',
+    tags           TEXT    NOT NULL DEFAULT '[]',
     PRIMARY KEY (sweep, number)
   ) WITHOUT ROWID;
   CREATE INDEX trials_by_state$ ON @trials (sweep, state);
@@ -156,14 +161,19 @@ std::string TablesSql(const TableNames& names) {
     failure_rank INTEGER,
     executor     TEXT    NOT NULL,
     ranks        TEXT    NOT NULL,
+    workers      INTEGER NOT NULL,
+    gpus         REAL    NOT NULL,
     pids         TEXT    NOT NULL DEFAULT '[]',
     resumed_from INTEGER,
+    step         INTEGER,
+    seconds      REAL,
     decided      TEXT    NOT NULL,
     started      TEXT,
     first_step   TEXT,
     ended        TEXT,
     PRIMARY KEY (sweep, trial, number)
   ) WITHOUT ROWID;
+  CREATE INDEX attempts_by_end$ ON @attempts (ended);
 
   CREATE TABLE @policies (
     sweep     INTEGER NOT NULL,
@@ -269,6 +279,17 @@ std::string TablesSql(const TableNames& names) {
     name  TEXT    NOT NULL,
     PRIMARY KEY (sweep, name)
   ) WITHOUT ROWID;
+
+  CREATE TABLE @activity (
+    seq    INTEGER PRIMARY KEY,
+    sweep  INTEGER NOT NULL,
+    trial  INTEGER,
+    time   TEXT    NOT NULL,
+    actor  TEXT    NOT NULL,
+    action TEXT    NOT NULL,
+    detail TEXT    NOT NULL
+  );
+  CREATE INDEX activity_by_sweep$ ON @activity (sweep, seq);
 
   CREATE TABLE @behind (
     one INTEGER PRIMARY KEY,

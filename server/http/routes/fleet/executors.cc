@@ -9,6 +9,7 @@
 #include "server/http/answers/refusal.h"
 #include "server/http/answers/render.h"
 #include "server/http/routes/request/body.h"
+#include "server/http/routes/request/query.h"
 #include "server/http/transport/problem.h"
 
 namespace attune::server {
@@ -25,6 +26,26 @@ Response Executors::Demands(const Request&, const Target&) {
   rest::DemandList list;
   for (const Demand& demand : demands) list.demand.push_back(RenderDemand(demand));
   return Render(list);
+}
+
+Response Executors::Queue(const Request& request, const Target&) {
+  const auto size = IntegerQuery(request, "page_size", kQueuePageDefault, 1, kQueuePageMax);
+  if (!size.ok()) return Problem(size.error());
+  const auto from = ParsePageToken("queue", request);
+  if (!from.ok()) return Problem(from.error());
+  const auto first = static_cast<size_t>(from->value_or(0));
+  rest::Queue page;
+  backend_.QueryState([&](const Brain& brain) {
+    const GangQueue queue = brain.Queue(first, static_cast<size_t>(*size));
+    page.total_size = queue.total;
+    for (size_t i = 0; i < queue.gangs.size(); ++i)
+      page.gangs.push_back(RenderQueued(queue.gangs[i], *brain.state().Find(queue.gangs[i].sweep),
+                                        first + i + 1, brain.state().last_time));
+  });
+  const size_t next = first + page.gangs.size();
+  if (next < kQueueEntriesMax && std::cmp_less(next, page.total_size) && !page.gangs.empty())
+    page.next_page_token = PageToken("queue", next);
+  return Render(page);
 }
 
 Response Executors::Drain(const Request& request, const Target& target) {

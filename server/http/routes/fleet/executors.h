@@ -8,6 +8,9 @@
 
 namespace attune::server {
 
+inline constexpr int kQueuePageDefault = 100;
+inline constexpr int kQueuePageMax = 500;
+
 // Handles requests for executors and for the gangs that find no free slots. Any thread.
 class Executors {
  public:
@@ -16,6 +19,8 @@ class Executors {
 
   Response List(const Request& request, const Target& target);
   Response Demands(const Request& request, const Target& target);
+  // The gangs of all sweeps that wait, in order.
+  Response Queue(const Request& request, const Target& target);
   // The answers to these two describe the effect of the request.
   Response Drain(const Request& request, const Target& target);
   Response Resume(const Request& request, const Target& target);

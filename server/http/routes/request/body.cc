@@ -1,6 +1,7 @@
 #include "server/http/routes/request/body.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -8,9 +9,11 @@
 #include "base/result.h"
 #include "sweepfile/codec.h"
 #include "sweepfile/keys.h"
+#include "sweepfile/members.h"
 #include "sweepfile/reader.h"
 #include "sweepfile/scalar.h"
 #include "sweepfile/space.h"
+#include "sweepfile/text.h"
 
 namespace attune::server {
 namespace {
@@ -83,6 +86,23 @@ const Section& RetryKeys() {
   return section;
 }
 
+Key TagsKey(std::string name, std::string replaces) {
+  return {.name = std::move(name),
+          .type = KeyType::kTexts,
+          .most = kTagsMax,
+          .items = "tags",
+          .example = "[best, lr]",
+          .replaces = std::move(replaces)};
+}
+
+const Section& AnnotationKeys() {
+  static const Section section{.keys = {{.name = "note", .fallback = Value(std::string())},
+                                        TagsKey("tags", ""),
+                                        TagsKey("add_tags", "tags"),
+                                        TagsKey("remove_tags", "tags")}};
+  return section;
+}
+
 const Section& DrainKeys() {
   static const Section section{
       .keys = {{.name = "reason", .help = "Why, for people"},
@@ -140,6 +160,45 @@ void AddMissing(BodyReader& body, const char* key, const std::string& what) {
 // The member `lease`; 0 if it is absent.
 Seconds ReadLease(const Fields& fields) {
   return Seconds(fields.Find("lease") != nullptr ? fields.Get<double>("lease") : 0);
+}
+
+Status CheckTag(std::string_view tag) {
+  const bool fits = !tag.empty() && tag.size() <= kTagBytesMax && !HasControlCharacters(tag) &&
+                    tag.find_first_of(" ,\"'") == tag.npos;
+  if (fits) return {};
+  return Invalid("\"" + std::string(tag) + "\" is not a tag; write 1 to " +
+                 std::to_string(kTagBytesMax) +
+                 " bytes without blanks, commas, quotes and control characters");
+}
+
+std::string ReadNote(BodyReader& body) {
+  auto note = body.fields().Get<std::string>("note");
+  const Spot& spot = body.fields().spot("note");
+  if (note.size() > kNoteBytesMax)
+    body.faults().AtValue(spot, "has " + std::to_string(note.size()) + " bytes, more than " +
+                                    std::to_string(kNoteBytesMax) + "; shorten it");
+  if (const auto fault = sweepfile::CheckText(note)) body.faults().AtValue(spot, fault->message);
+  return note;
+}
+
+// Reads the list `name`. Tags that are not `known` must have the form of a tag.
+std::vector<std::string> ReadTags(BodyReader& body, const char* name,
+                                  const std::vector<std::string>& known) {
+  const Spot& spot = body.fields().spot(name);
+  std::vector<std::string> tags;
+  sweepfile::ReadItems(*AnnotationKeys().Find(name), spot, tags, body.faults());
+  const bool whole = spot.node != nullptr && tags.size() == spot.node->items.size();
+  for (size_t i = 0; whole && i < tags.size(); ++i) {
+    const Status checked =
+        std::ranges::find(known, tags[i]) == known.end() ? CheckTag(tags[i]) : Status();
+    if (!checked.ok()) body.faults().AtValue(Item(spot, i), checked.error().message);
+  }
+  return tags;
+}
+
+void AddTags(const std::vector<std::string>& added, std::vector<std::string>& tags) {
+  for (const std::string& tag : added)
+    if (std::ranges::find(tags, tag) == tags.end()) tags.push_back(tag);
 }
 
 // A number, or the strings "nan", "inf" and "-inf", which JSON cannot express as numbers.
@@ -220,6 +279,34 @@ Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space) {
   if (body.fields().IsGiven("config"))
     config = ReadConfig(body.fields().spot("config"), space, body.faults());
   return body.Finish(std::move(config).value_or(Config()));
+}
+
+Body<Annotation> ReadAnnotation(std::string_view text, const std::string& note,
+                                const std::vector<std::string>& tags) {
+  BodyReader body(text, AnnotationKeys());
+  const Fields& fields = body.fields();
+  const auto is_given = [&](const Key& key) { return fields.IsGiven(key.name); };
+  if (std::ranges::none_of(AnnotationKeys().keys, is_given))
+    AddMissing(body, "note", "a change: note, tags, add_tags or remove_tags");
+  std::vector<std::string> now;
+  if (fields.IsGiven("tags")) {
+    AddTags(ReadTags(body, "tags", tags), now);
+  } else {
+    const std::vector<std::string> removed = ReadTags(body, "remove_tags", tags);
+    std::ranges::copy_if(tags, std::back_inserter(now), [&](const std::string& tag) {
+      return std::ranges::find(removed, tag) == removed.end();
+    });
+    AddTags(ReadTags(body, "add_tags", tags), now);
+    if (fields.IsGiven("add_tags") && now.size() > kTagsMax)
+      body.faults().AtValue(fields.spot("add_tags"),
+                            "makes " + std::to_string(now.size()) + " tags, more than " +
+                                std::to_string(kTagsMax) + "; remove some of them");
+  }
+  Annotation annotation;
+  if (fields.IsGiven("note")) annotation.note = ReadNote(body);
+  if (annotation.note == note) annotation.note.reset();
+  if (now != tags) annotation.tags = std::move(now);
+  return body.Finish(std::move(annotation));
 }
 
 Body<bool> ReadNothing(std::string_view text) {

@@ -24,6 +24,13 @@ Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep);
 // {"config": {"lr": 0.1}}
 Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space);
 
+// {"note": "uses the new loader", "add_tags": ["best"], "remove_tags": ["slow"]}
+// {"tags": ["best", "lr"]}
+// The changes that the body makes to this note and these tags. Tags that are there already stay
+// whatever their form is, because those of a sweep file may have any.
+Body<Annotation> ReadAnnotation(std::string_view text, const std::string& note,
+                                const std::vector<std::string>& tags);
+
 // Reads the body of a verb without arguments; the value is true.
 Body<bool> ReadNothing(std::string_view text);
 

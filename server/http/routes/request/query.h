@@ -27,9 +27,22 @@ Status CheckQuery(const Request& request, std::string_view operation);
 Result<int64_t> IntegerQuery(const Request& request, std::string_view name, int64_t fallback,
                              int64_t min, int64_t max);
 
+// The same for any finite number.
+Result<double> NumberQuery(const Request& request, std::string_view name, double fallback,
+                           double min, double max);
+
+// A query parameter that is true or false; false if it is absent. kInvalid names the parameter.
+Result<bool> BooleanQuery(const Request& request, std::string_view name);
+
 // Page tokens: where the next page begins, opaque to clients. `list` names the list. ParsePageToken
 // returns kInvalid for a token of another list.
 std::string PageToken(std::string_view list, uint64_t next);
 Result<std::optional<uint64_t>> ParsePageToken(std::string_view list, const Request& request);
+
+// Page tokens of lists that can be sorted: a position in the form of the caller. `list` also names
+// the order and the filter. ParsePositionToken returns kInvalid for a token of another list.
+std::string PositionToken(std::string_view list, std::string_view position);
+Result<std::optional<std::string>> ParsePositionToken(std::string_view list,
+                                                      const Request& request);
 
 }  // namespace attune::server

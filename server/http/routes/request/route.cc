@@ -50,6 +50,10 @@ bool ReadSegment(std::string_view pattern, std::string_view segment, Target& tar
     target.executor = segment;
     return !segment.empty();
   }
+  if (pattern == "{token}") {
+    target.token = segment;
+    return !segment.empty();
+  }
   return !pattern.empty() && pattern == segment;
 }
 

@@ -14,6 +14,7 @@ struct Target {
   uint32_t attempt = 0;  // of a checkpoint, with `step`
   Step step;
   std::string executor;
+  std::string token;  // the name
 
   SweepId sweep() const { return trial.sweep; }
   CheckpointId checkpoint() const { return {trial, attempt, step}; }
@@ -28,7 +29,7 @@ struct Path {
 };
 
 // Returns the ids in a path if it matches `pattern`, which consists of words and placeholders
-// ({sweep}, {trial}, {checkpoint}, {executor}); nullopt otherwise.
+// ({sweep}, {trial}, {checkpoint}, {executor}, {token}); nullopt otherwise.
 std::optional<Target> Match(std::string_view pattern, std::string_view path);
 
 }  // namespace attune::server

@@ -1,9 +1,10 @@
 #include "server/http/routes/service/service.h"
 
-#include <chrono>
+#include <string>
 
 #include "base/result.h"
 #include "server/http/answers/answers.h"
+#include "server/http/answers/render.h"
 #include "server/http/transport/problem.h"
 #include "server/store/format_time.h"
 
@@ -21,9 +22,12 @@ Response Service::Readiness(const Request&, const Target&) {
 
 Response Service::Version(const Request&, const Target&) {
   // Clients compare this time with their clock.
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const Time time{std::chrono::duration_cast<std::chrono::microseconds>(now).count()};
-  return Render(rest::Version{.version = version_, .api = "v1", .time = FormatTime(time)});
+  return Render(rest::Version{.version = version_, .api = "v1", .time = FormatTime(WallTime())});
+}
+
+Response Service::Session(const Request& request, const Target&) {
+  return Render(
+      rest::Session{.name = request.actor, .role = request.is_admin ? "admin" : "viewer"});
 }
 
 Response Service::Contract(const Request&, const Target&) {

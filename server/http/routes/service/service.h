@@ -8,7 +8,7 @@
 
 namespace attune::server {
 
-// Answers health checks and the version. Any thread.
+// Answers health checks, the version and questions about the session. Any thread.
 class Service {
  public:
   // Both arguments must outlive the object.
@@ -17,6 +17,9 @@ class Service {
   Response Liveness(const Request& request, const Target& target);
   Response Readiness(const Request& request, const Target& target);
   Response Version(const Request& request, const Target& target);
+
+  // Returns the name and the role of the request's token.
+  Response Session(const Request& request, const Target& target);
 
   Response Contract(const Request& request, const Target& target);
 

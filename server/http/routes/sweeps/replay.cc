@@ -12,8 +12,10 @@
 #include "server/http/answers/refusal.h"
 #include "server/http/answers/render.h"
 #include "server/http/routes/request/query.h"
+#include "server/http/routes/sweeps/sweep_file.h"
 #include "server/http/transport/problem.h"
 #include "simulator/replay.h"
+#include "simulator/simulation.h"
 #include "sweepfile/codec.h"
 #include "sweepfile/sweepfile.h"
 
@@ -25,6 +27,12 @@ using simulate::Replay;
 using simulate::Summary;
 
 constexpr double kSecondsPerHour = 3600;
+constexpr double kStepSecondsMin = 1e-6;
+constexpr double kStepSecondsMax = 1e6;
+
+Error BusyError() {
+  return {ErrorCode::kUnavailable, "another sweep is being simulated; try again in a moment"};
+}
 
 // Applies the body to the sweep's specification. Only changes that do not affect the recorded
 // trials are allowed.
@@ -54,6 +62,13 @@ template <class T>
 rest::TrialCounts CountStates(const std::vector<T>& trials) {
   std::map<std::string, int64_t, std::less<>> counts;
   for (const T& trial : trials) ++counts[std::string(Name(trial.state))];
+  return RenderCounts(counts);
+}
+
+rest::TrialCounts CountStates(const Summary& summary) {
+  std::map<std::string, int64_t, std::less<>> counts;
+  for (size_t state = 0; state < summary.trials.size(); ++state)
+    counts[std::string(Name(static_cast<TrialState>(state)))] = summary.trials[state];
   return RenderCounts(counts);
 }
 
@@ -129,9 +144,7 @@ Response Replays::ReplaySweep(const Request& request, const Target& target) {
   if (!changed.spec) return Refuse(changed.faults);
 
   const std::unique_lock alone(one_at_a_time_, std::try_to_lock);
-  if (!alone.owns_lock())
-    return Problem(
-        Error{ErrorCode::kUnavailable, "another sweep is being replayed; try again in a moment"});
+  if (!alone.owns_lock()) return Problem(BusyError());
   Recording recording(sweep->spec, changed.spec->ReportedMetrics());
   const Status read = reader_.Events(target.sweep(), [&](const Event& event) {
     recording.Observe(event);
@@ -153,6 +166,36 @@ Response Replays::ReplaySweep(const Request& request, const Target& target) {
   });
   if (!replay.ok()) return ProblemOfBody(replay.error());
   return Render(RenderReplay(sweep->id, recording, *replay, *changed.spec, slots));
+}
+
+Response Replays::SimulateSweep(const Request& request, const Target&) {
+  const auto slots = IntegerQuery(request, "slots", kSimulatedSlotsDefault, 1, kReplaySlotsMax);
+  if (!slots.ok()) return Problem(slots.error());
+  const auto step = NumberQuery(request, "step_seconds", 1, kStepSecondsMin, kStepSecondsMax);
+  if (!step.ok()) return Problem(step.error());
+  if (const Status absolute = CheckDirectory(request); !absolute.ok())
+    return Problem(absolute.error());
+  const auto parsed = ParseSweepFile(request, algorithms_);
+  if (!parsed.spec) return Refuse(parsed.faults);
+  const SweepSpec& spec = *parsed.spec;
+  const auto curves =
+      simulate::MakeCurves("power-law", spec.objective(), spec.space, spec.max_step, spec.seed);
+  if (!curves.ok()) return Problem(curves.error());
+
+  const std::unique_lock alone(one_at_a_time_, std::try_to_lock);
+  if (!alone.owns_lock()) return Problem(BusyError());
+  const auto until = std::chrono::steady_clock::now() + kReplayTime;
+  const auto summary = simulate::Simulate(
+      spec, algorithms_, **curves,
+      {.slots = static_cast<int>(*slots),
+       .step = Seconds(*step),
+       .max_reports = kReplayReportsMax,
+       .is_cancelled = [until] { return std::chrono::steady_clock::now() > until; }});
+  if (!summary.ok()) return ProblemOfBody(summary.error());
+  rest::SimulatedOutcome outcome{{RenderOutcome(*summary, CountStates(*summary), spec)}};
+  outcome.slots = *slots;
+  outcome.reason = summary->reason;
+  return Render(outcome);
 }
 
 }  // namespace attune::server

@@ -13,9 +13,11 @@ namespace attune::server {
 inline constexpr int64_t kReplaySlotsMax = 100'000;
 inline constexpr std::chrono::seconds kReplayTime{30};   // clients wait at most 40 s
 inline constexpr int64_t kReplayReportsMax = 2'000'000;  // reports of the sweep
+inline constexpr int kSimulatedSlotsDefault = 8;
 
-// Replays a recorded sweep under another scheduler (simulator/replay.h). Only one replay runs at a
-// time, because each occupies a processor: about 0.1 s for 1,000 trials with 3,500 reports.
+// Replays a recorded sweep under another scheduler (simulator/replay.h), and simulates a sweep file
+// (simulator/simulation.h). Only one of these runs at a time, because each occupies a processor:
+// about 0.1 s for 1,000 trials with 3,500 reports.
 class Replays {
  public:
   // Both arguments must outlive the object.
@@ -23,6 +25,7 @@ class Replays {
       : reader_(reader), algorithms_(algorithms) {}
 
   Response ReplaySweep(const Request& request, const Target& target);
+  Response SimulateSweep(const Request& request, const Target& target);
 
  private:
   Reader& reader_;

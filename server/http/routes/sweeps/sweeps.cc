@@ -3,34 +3,42 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/result.h"
 #include "core/brain/warm_start.h"
+#include "core/log/request_key.h"
 #include "core/log/secret_names.h"
 #include "server/http/answers/refusal.h"
 #include "server/http/answers/render.h"
 #include "server/http/routes/request/query.h"
+#include "server/http/routes/sweeps/sweep_file.h"
 #include "server/http/transport/problem.h"
+#include "server/store/format_time.h"
 
 namespace attune::server {
 namespace {
 
-Status CheckDirectory(const Request& request) {
-  const std::string directory = request.Query("directory").value_or("");
-  if (directory.empty() || directory.front() == '/') return {};
-  return Error{ErrorCode::kInvalid, "directory: " + directory +
-                                        " is a relative path; give the absolute one of the folder "
-                                        "that the file's paths are relative to"};
-}
-
-// The metrics that the sweep file names and that trials have logged.
-std::set<std::string> MetricsOf(const SweepRow& sweep) {
-  std::set<std::string> names(sweep.logged.begin(), sweep.logged.end());
-  for (const Objective& each : sweep.spec.objectives) names.insert(each.metric);
-  for (const Constraint& each : sweep.spec.constraints) names.insert(each.metric);
-  return names;
+// The metric of the queries `metric` and `mode`. The default is the first objective.
+Result<Objective> MetricToCompare(const Request& request, const SweepRow& sweep) {
+  const std::vector<Objective>& objectives = sweep.spec.objectives;
+  Objective metric = sweep.spec.objective();
+  const std::string mode = request.Query("mode").value_or("");
+  if (!mode.empty() && mode != Name(Mode::kMin) && mode != Name(Mode::kMax))
+    return Invalid("mode: " + mode + " is not a mode; use min or max");
+  if (const auto name = request.Query("metric"); name && !name->empty()) {
+    const auto objective = std::ranges::find(objectives, *name, &Objective::metric);
+    if (objective != objectives.end()) {
+      metric = *objective;
+    } else if (!mode.empty()) {
+      metric.metric = *name;
+    } else {
+      return Invalid("mode: " + *name + " is not an objective of sweep " + ToString(sweep.id) +
+                     "; add mode=min if low values are good, or mode=max");
+    }
+  }
+  if (!mode.empty()) metric.mode = mode == Name(Mode::kMin) ? Mode::kMin : Mode::kMax;
+  return metric;
 }
 
 // The path of the sweep file; empty if the request does not contain it.
@@ -42,14 +50,6 @@ std::string PathOf(const Request& request) {
 }
 
 }  // namespace
-
-sweepfile::Parsed Sweeps::Parse(const Request& request) const {
-  sweepfile::ParseOptions parse{
-      .directory_from = "the query `directory`", .algorithms = &algorithms_, .program_fault = {}};
-  if (const auto file = request.Query("file"); file && !file->empty()) parse.file = *file;
-  parse.directory = request.Query("directory").value_or("");
-  return sweepfile::ParseSweep(request.body, parse);
-}
 
 std::optional<Response> Sweeps::RefuseUndefinedSecrets(const SweepSpec& spec) {
   const auto undefined = backend_.UndefinedSecrets(spec.program.secrets);
@@ -118,7 +118,7 @@ Response Sweeps::Create(const Request& request, const Target&) {
   if (auto reused = RefuseReusedKey(reader_, SweepId(0), *key)) return *std::move(reused);
   if (const Status absolute = CheckDirectory(request); !absolute.ok())
     return Problem(absolute.error());
-  sweepfile::Parsed parsed = Parse(request);
+  sweepfile::Parsed parsed = ParseSweepFile(request, algorithms_);
   if (!parsed.spec) return Refuse(parsed.faults);
   const auto earlier = FindRequested(*key);
   if (!earlier.ok()) return Problem(earlier.error());
@@ -139,7 +139,7 @@ Response Sweeps::AnswerCreated(const Request& request, SweepId id) {
 Response Sweeps::Validate(const Request& request, const Target&) {
   if (const Status absolute = CheckDirectory(request); !absolute.ok())
     return Problem(absolute.error());
-  const sweepfile::Parsed parsed = Parse(request);
+  const sweepfile::Parsed parsed = ParseSweepFile(request, algorithms_);
   if (!parsed.spec) return Refuse(parsed.faults);
   if (auto refusal = RefuseUndefinedSecrets(*parsed.spec)) return *std::move(refusal);
   const auto taken = WarmStartsOf(*parsed.spec);
@@ -180,50 +180,69 @@ Response Sweeps::Resolved(const Request& request, const Target& target) {
       rest::ResolvedSweep{.resolved = sweepfile::ToJson(VisibleSpec(request, sweep->spec))});
 }
 
-Response Sweeps::Curves(const Request& request, const Target& target) {
-  constexpr std::string_view kOf = "curves";
-  const auto sweep = reader_.Sweep(target.sweep());
-  if (!sweep.ok()) return Problem(sweep.error());
-  std::string metric = request.Query("metric").value_or("");
-  if (metric.empty()) metric = sweep->spec.objective().metric;
-  const auto from = ParsePageToken(kOf, request);
-  if (!from.ok()) return Problem(from.error());
-  const TrialNumber first(static_cast<uint32_t>(from->value_or(0)));
-  const auto curves = reader_.MetricCurves(target.sweep(), metric, first, {.stop = request.left});
-  if (!curves.ok()) return Problem(curves.error());
-  const std::set<std::string> known = MetricsOf(*sweep);
-  const bool whole = !*from && !curves->next;
-  if (whole && curves->trials.empty() && !known.contains(metric)) {
-    std::string names;
-    for (const std::string& each : known) names += (names.empty() ? "" : ", ") + each;
-    return Problem(rest::ProblemType::kInvalidRequest,
-                   "metric: no trial of sweep " + ToString(sweep->id) + " has reported or logged " +
-                       metric + "; the sweep's file and logs name " + names);
-  }
-  Response response{.content_type = "application/json"};
-  response.body =
-      CurvesToText(metric, *curves, curves->next ? PageToken(kOf, curves->next->value) : "");
-  response.Set("Cache-Control", "no-store");
-  return response;
-}
-
 Response Sweeps::Importance(const Request& request, const Target& target) {
   const auto sweep = reader_.Sweep(target.sweep());
   if (!sweep.ok()) return Problem(sweep.error());
   const SweepSpec& spec = sweep->spec;
-  const std::string metric = request.Query("metric").value_or(spec.objective().metric);
-  const auto objective = std::ranges::find(spec.objectives, metric, &Objective::metric);
-  if (objective == spec.objectives.end()) {
-    std::string metrics;
-    for (const Objective& each : spec.objectives)
-      metrics += (metrics.empty() ? "" : ", ") + each.metric;
-    return Problem(rest::ProblemType::kInvalidRequest,
-                   "metric: sweep " + ToString(sweep->id) + " does not optimise " + metric +
-                       "; importance is available for " + metrics);
+  const auto metric = MetricToCompare(request, *sweep);
+  if (!metric.ok()) return Problem(metric.error());
+  const auto compared = reader_.CompareTrials(
+      sweep->id, *metric, {.rungs = answers_.RungsOf(spec), .last = spec.max_step}, request.left);
+  if (!compared.ok()) return Problem(compared.error());
+  const Importances importances = ImportancesOf(spec.space, *metric, compared->results);
+  return Render(RenderImportance(*metric, compared->step, importances));
+}
+
+Response Sweeps::Cost(const Request&, const Target& target) {
+  const auto sweep = reader_.Sweep(target.sweep());
+  if (!sweep.ok()) return Problem(sweep.error());
+  const auto uses = reader_.Uses(target.sweep());
+  if (!uses.ok()) return Problem(uses.error());
+  const Time now = WallTime();
+  return Render(RenderCost(sweep->id, CostOf(*uses, sweep->spec.max_step, now), price_, now));
+}
+
+Response Sweeps::Failures(const Request&, const Target& target) {
+  const auto failures = reader_.GroupFailures(target.sweep());
+  if (!failures.ok()) return Problem(failures.error());
+  return Render(RenderFailures(*failures));
+}
+
+Response Sweeps::Lineage(const Request& request, const Target& target) {
+  constexpr std::string_view kOf = "lineage";
+  const auto size = IntegerQuery(request, "page_size", kLineagePageMax, 1, kLineagePageMax);
+  if (!size.ok()) return Problem(size.error());
+  const auto after = ParsePageToken(kOf, request);
+  if (!after.ok()) return Problem(after.error());
+  auto branches =
+      reader_.Branches(target.sweep(), EventSeq(after->value_or(0)), static_cast<int>(*size) + 1);
+  if (!branches.ok()) return Problem(branches.error());
+  rest::Lineage lineage;
+  if (std::ssize(*branches) > *size) {
+    branches->pop_back();
+    lineage.next_page_token = PageToken(kOf, branches->back().seq.value);
   }
-  const auto results = reader_.Results(target.sweep());
-  if (!results.ok()) return Problem(results.error());
-  return Render(RenderImportance(metric, ImportancesOf(spec.space, *objective, *results)));
+  for (const Branch& branch : *branches) lineage.branches.push_back(RenderBranch(branch));
+  return Render(lineage);
+}
+
+Response Sweeps::Activity(const Request& request, const Target& target) {
+  constexpr std::string_view kOf = "activity";
+  const auto size = IntegerQuery(request, "page_size", kActivityPageDefault, 1, kActivityPageMax);
+  if (!size.ok()) return Problem(size.error());
+  const auto token = ParsePageToken(kOf, request);
+  if (!token.ok()) return Problem(token.error());
+  std::optional<EventSeq> before;
+  if (*token) before = EventSeq(**token);
+  auto actions = reader_.Activity(target.sweep(), before, static_cast<int>(*size) + 1);
+  if (!actions.ok()) return Problem(actions.error());
+  rest::Activity activity;
+  if (std::ssize(*actions) > *size) {
+    actions->pop_back();
+    activity.next_page_token = PageToken(kOf, actions->back().seq.value);
+  }
+  for (const UserAction& action : *actions) activity.actions.push_back(RenderUserAction(action));
+  return Render(activity);
 }
 
 }  // namespace attune::server

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,27 +14,39 @@
 #include "server/http/routes/request/route.h"
 #include "server/http/transport/message.h"
 #include "server/store/reader.h"
-#include "sweepfile/sweepfile.h"
 
 namespace attune::server {
 
 inline constexpr int kSweepsPageMax = 1'000;
 inline constexpr int kSweepsPageDefault = 100;
+inline constexpr int kDeletionDelayMaxSeconds = 86'400;
+inline constexpr int kLineagePageMax = 10'000;
+inline constexpr int kActivityPageMax = 1'000;
+inline constexpr int kActivityPageDefault = 100;
 
 // Handles requests for sweeps: creation, reads and control. Any thread.
 class Sweeps {
  public:
   // All arguments must outlive the object.
-  Sweeps(Backend& backend, Reader& reader, const Answers& answers, const Algorithms& algorithms)
-      : backend_(backend), reader_(reader), answers_(answers), algorithms_(algorithms) {}
+  Sweeps(Backend& backend, Reader& reader, const Answers& answers, const Algorithms& algorithms,
+         const std::optional<GpuHourPrice>& price)
+      : backend_(backend),
+        reader_(reader),
+        answers_(answers),
+        algorithms_(algorithms),
+        price_(price) {}
 
   Response Create(const Request& request, const Target& target);
   Response Validate(const Request& request, const Target& target);
   Response List(const Request& request, const Target& target);
   Response Get(const Request& request, const Target& target);
   Response Resolved(const Request& request, const Target& target);
-  Response Curves(const Request& request, const Target& target);
+  Response Curves(const Request& request, const Target& target);  // in curves.cc
   Response Importance(const Request& request, const Target& target);
+  Response Cost(const Request& request, const Target& target);
+  Response Failures(const Request& request, const Target& target);
+  Response Lineage(const Request& request, const Target& target);
+  Response Activity(const Request& request, const Target& target);
 
   // In sweep_control.cc. Each answer describes the effect of the request.
   Response Pause(const Request& request, const Target& target);
@@ -42,20 +55,25 @@ class Sweeps {
   Response Kill(const Request& request, const Target& target);
   Response Extend(const Request& request, const Target& target);
   Response Edit(const Request& request, const Target& target);
+  Response Annotate(const Request& request, const Target& target);
   Response Delete(const Request& request, const Target& target);
+  Response Undelete(const Request& request, const Target& target);
 
  private:
-  sweepfile::Parsed Parse(const Request& request) const;
   std::optional<Response> RefuseUndefinedSecrets(const SweepSpec& spec);
   Result<std::vector<WarmStart>> WarmStartsOf(const SweepSpec& spec);
   Result<std::optional<SweepId>> FindRequested(const std::string& key);
+  Response AnswerScheduled(SweepId id);
   Response AnswerCreated(const Request& request, SweepId id);
+  Response CurvesAsBytes(const Request& request, const SweepRow& sweep, const std::string& metric);
   Result<SweepId> CreateOrFind(CreateSweep command, const std::string& actor);
 
   Backend& backend_;
   Reader& reader_;
   const Answers& answers_;
   const Algorithms& algorithms_;
+  const std::optional<GpuHourPrice>& price_;
+  std::mutex annotating_;  // two changes of tags at once do not undo each other
 };
 
 }  // namespace attune::server

@@ -61,6 +61,18 @@ Response Trials::Continue(const Request& request, const Target& target) {
   return Reopen(request, target, *body.value, false);
 }
 
+Response Trials::Annotate(const Request& request, const Target& target) {
+  std::unique_lock one_at_a_time(annotating_);
+  const auto trial = reader_.Trial(target.trial);
+  if (!trial.ok()) return Problem(trial.error());
+  const auto changes = ReadAnnotation(request.body, trial->note, trial->tags);
+  if (!changes.value) return Refuse(changes.faults);
+  const auto events = backend_.Execute(AnnotateTrial{target.trial, *changes.value}, request.actor);
+  one_at_a_time.unlock();
+  if (!events.ok()) return ProblemOfBody(events.error());
+  return answers_.Trial(target.trial, kAccepted, AnnotationEffect(*changes.value));
+}
+
 Response Trials::Reopen(const Request& request, const Target& target, Step until, bool from_start) {
   const auto sweep = reader_.Sweep(target.sweep());
   if (!sweep.ok()) return Problem(sweep.error());

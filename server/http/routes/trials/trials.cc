@@ -7,6 +7,7 @@
 
 #include "server/http/answers/render.h"
 #include "server/http/routes/request/query.h"
+#include "server/http/routes/trials/trial_token.h"
 #include "server/http/transport/problem.h"
 
 namespace attune::server {
@@ -14,20 +15,27 @@ namespace attune::server {
 Response Trials::List(const Request& request, const Target& target) {
   const auto size = IntegerQuery(request, "page_size", kTrialsPageMax, 1, kTrialsPageMax);
   if (!size.ok()) return Problem(size.error());
-  const std::string of = ToString(target.sweep()) + "/trials";
-  const auto first = ParsePageToken(of, request);
-  if (!first.ok()) return Problem(first.error());
-  auto trials =
-      reader_.Trials(target.sweep(), TrialNumber(static_cast<uint32_t>(first->value_or(0))),
-                     static_cast<int>(*size) + 1);
-  if (!trials.ok()) return Problem(trials.error());
-
-  std::string next;
-  if (std::ssize(*trials) > *size) {
-    next = PageToken(of, trials->back().id.number.value);
-    trials->pop_back();
+  auto order = ParseTrialOrder(request.Query("order_by").value_or(""));
+  if (!order.ok()) return Problem(order.error());
+  TrialQuery query{.order = *std::move(order), .limit = static_cast<int>(*size)};
+  const std::string filter = request.Query("filter").value_or("");
+  if (!filter.empty()) {
+    auto parsed = ParseTrialFilter(filter);
+    if (!parsed.ok()) return Problem(parsed.error());
+    query.filter = *std::move(parsed);
   }
-  return Render(rest::TrialList{.trials = answers_.Trials(*trials), .next_page_token = next});
+  const std::string of =
+      ToString(target.sweep()) + "/trials" + (filter.empty() ? "" : "?" + filter);
+  auto after = ParseTrialToken(of, query, request);
+  if (!after.ok()) return Problem(after.error());
+  query.after = *std::move(after);
+  const auto page = reader_.Trials(target.sweep(), query);
+  if (!page.ok()) return Problem(page.error());
+  return Render(
+      rest::TrialList{.trials = answers_.Trials(page->trials),
+                      .next_page_token = page->next ? TrialToken(of, query, *page->next) : "",
+                      .seq = static_cast<int64_t>(page->seq.value),
+                      .total_size = page->total});
 }
 
 Response Trials::Get(const Request&, const Target& target) { return answers_.Trial(target.trial); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 
 #include "server/http/answers/answers.h"
 #include "server/http/backend/backend.h"
@@ -32,6 +33,7 @@ class Trials {
   Response Kill(const Request& request, const Target& target);
   Response Retry(const Request& request, const Target& target);
   Response Continue(const Request& request, const Target& target);
+  Response Annotate(const Request& request, const Target& target);
 
  private:
   Response Reopen(const Request& request, const Target& target, Step until, bool from_start);
@@ -39,6 +41,7 @@ class Trials {
   Backend& backend_;
   Reader& reader_;
   const Answers& answers_;
+  std::mutex annotating_;  // two changes of tags at once do not undo each other
 };
 
 }  // namespace attune::server
