@@ -66,6 +66,7 @@ MODULES = {
     "proto": Module((), ("grpc", "protobuf")),
     "tls": Module(("system",), ("openssl",)),
     "checkpoints": Module(("system", "json")),
+    "code": Module(("system",)),
     "server/store": Module(
         ("core/*", "sweepfile", "system", "json", "logging"), ("sqlite", "openssl", "zlib")
     ),
@@ -86,6 +87,7 @@ MODULES = {
     "server/http/routes/request": Module(("core/*", "rest", "sweepfile", "system", "server/http/transport")),
     **{f"server/http/routes/{resource}": HANDLERS
        for resource in ("service", "sweeps", "trials", "checkpoints", "fleet")},
+    "server/http/routes/tokens": Module(HANDLERS.modules + ("server/folder",)),
     "server/http/routes": Module(HANDLERS.modules + ("server/http/routes/*",)),
     "server/http": Module(("core/*", "rest", "server/folder", "server/network", "server/store", "server/http/*")),
     "server": Module(

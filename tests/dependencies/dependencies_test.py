@@ -100,12 +100,12 @@ class Includes(unittest.TestCase):
                     self.assertIn("pure", self.fault(f"{module}/a.cc", include))
 
     def test_headers_may_not_include_all_of_libtorch(self):
-        self.assertIn("in a header", self.fault("trainable/distributed/a.h", "<torch/torch.h>"))
+        self.assertIn("header", self.fault("trainable/distributed/a.h", "<torch/torch.h>"))
 
     def test_unknown_modules_and_libraries_are_faults(self):
         self.assertIn("unknown", self.fault("cli/a.cc", '"attic/a.h"'))
         self.assertIn("unknown", self.fault("cli/a.cc", "<boost/asio.hpp>"))
-        self.assertIn("no known module", self.fault("attic/a.cc", "<string>"))
+        self.assertIn("MODULES", self.fault("attic/a.cc", "<string>"))
 
     def test_includes_must_start_at_the_root(self):
         self.assertIn("root", self.fault("core/a.cc", '"a.h"'))
@@ -153,7 +153,7 @@ class Presets(unittest.TestCase):
 
     def test_a_preset_without_an_included_module_is_a_fault(self):
         (fault,) = self.faults("server;tests")
-        self.assertIn("partial builds server and not tls", fault)
+        self.assertRegex(fault, r"\bpartial\b.*\bserver\b.*\btls\b")
 
     def test_a_preset_with_all_included_modules_passes(self):
         self.assertEqual(self.faults("server;tls;tests"), [])

@@ -37,15 +37,15 @@ class Examples(unittest.TestCase):
 
     def test_languages_of_files_need_a_name(self):
         self.assertEqual(self.faults(fenced("cmake CMakeLists.txt", "a")), [])
-        self.assert_fault(fenced("cmake", "a"), "needs a file's name")
+        self.assert_fault(fenced("cmake", "a"), "file's name")
 
     def test_text_console_and_diff_do_not_run(self):
         self.assertEqual(self.faults(fenced("text", "exit 1") + fenced("console", "$ exit 1") + fenced("diff", "-a")), [])
 
     def test_a_reason_exempts_a_block_if_it_is_a_sentence(self):
         self.assertEqual(self.faults(fenced("sh", "false", "Not run: needs a Slurm cluster.")), [])
-        self.assert_fault(fenced("sh", "false", "Not run: slow"), "must be a sentence")
-        self.assert_fault(fenced("sh", "false", "Not run:"), "must be a sentence")
+        self.assert_fault(fenced("sh", "false", "Not run: slow"), "sentence")
+        self.assert_fault(fenced("sh", "false", "Not run:"), "sentence")
 
     def test_json_must_parse(self):
         self.assertEqual(self.faults(fenced("json", "[1]")), [])
@@ -53,20 +53,20 @@ class Examples(unittest.TestCase):
 
     def test_python_must_compile(self):
         self.assertEqual(self.faults(fenced("python", "import nothing_of_this_name")), [])
-        self.assert_fault(fenced("python", "def"), "does not compile")
-        self.assert_fault(fenced("python train.py", "def"), "does not compile")
+        self.assert_fault(fenced("python", "def"), "compile: ")
+        self.assert_fault(fenced("python train.py", "def"), "compile: ")
 
     def test_cpp_must_be_a_quote(self):
         line = (examples.ROOT / "examples/line/line.cc").read_text().split("\n")[0]
         self.assertEqual(self.faults(fenced("cpp", line)), [])
-        self.assert_fault(fenced("cpp", f" {line}"), "not a quote")
+        self.assert_fault(fenced("cpp", f" {line}"), "quote")
 
     def test_fragments_must_be_valid(self):
         self.assertEqual(self.faults(fenced("yaml", "stop: {max_trials: 3}\ncommand: [./train]")), [])
         self.assertEqual(self.faults(fenced("yaml", "parameters: {lr: {min: 1e-4, max: 2e-4}}")), [])
         self.assertEqual(self.faults(fenced("yaml", "metrics: [{name: loss, mode: min}, {name: time, mode: min}]")), [])
         self.assert_fault(fenced("yaml", "stop: {max_trial: 3}"), "max_trial")
-        self.assert_fault(fenced("yaml", "- a"), "not a part")
+        self.assert_fault(fenced("yaml", "- a"), r"\bpart\b")
         self.assert_fault(fenced("yaml", "a: ["), "not YAML")
 
     def test_commands_share_a_shell_and_files_are_written_in_order(self):

@@ -39,7 +39,9 @@ class Reference(unittest.TestCase):
         main = (self.pages / "html/index.html").read_text()
         self.assertIn("PrepareDataLoader", main)
         context = (self.pages / "html/classattune_1_1Context.html").read_text()
-        self.assertIn("Ends a step; every rank must call it.", context)
+        before = (ROOT / HEADERS / "context.h").read_text().partition("bool Report(")[0]
+        comment = before[before.rindex("\n\n"):]
+        self.assertIn(comment.partition("// ")[2].partition(". ")[0], context)
 
     def test_a_missing_comment_is_an_error_with_the_name(self):
         for added in ("void Undocumented();", "struct Bare {\n  int undocumented = 0;\n};",

@@ -139,7 +139,7 @@ class FullServer(EndToEnd):
             self.assertEqual(self.request("/readyz")[0], 503)
             executor = self.get("/executors")["executors"][0]
             self.assertEqual(executor["cpus_free"], executor["cpus"], executor)
-            code, _, err = self.attune("sweep", "rm", "s1", "--data-dir", self.data)
+            code, _, err = self.attune("sweep", "rm", "s1", "--now", "--data-dir", self.data)
             self.assertEqual(code, 0, err)
             filler.unlink()
             while self.request("/readyz")[0] != 200:

@@ -76,6 +76,32 @@ class Erase(EndToEnd):
         code, out, err = self.attune("db", "check", "--data-dir", self.data)
         self.assertEqual(code, 0, out + err)
 
+    def test_a_scheduled_deletion_and_its_undoing_survive_a_killed_server(self):
+        def restart(server):
+            server.kill()
+            return self.serve()
+
+        server = self.serve()
+        sweep_id = self.create()
+        path = f"/api/v1/sweeps/{sweep_id}"
+        self.assertEqual(self.request(path + ":kill", "POST")[0], 202)
+        status, answer = self.request(path + "?delay=600", "DELETE")
+        self.assertEqual((status, answer["state"]), (202, "scheduled"), answer)
+        server = restart(server)
+        self.assertEqual(self.get("/sweeps/s1")["deletion"]["actor"], "admin")
+        self.assertEqual(self.request(path + ":undelete", "POST")[0], 202)
+        server = restart(server)
+        self.assertNotIn("deletion", self.get("/sweeps/s1"))
+        self.assertEqual([action["action"] for action in self.get("/sweeps/s1/activity")["actions"]][:2],
+                         ["undelete", "delete"])
+
+        self.assertEqual(self.request(path + "?delay=1", "DELETE")[0], 202)
+        server = restart(server)
+        _, deleted = self.await_event(lambda kind, data: kind == "sweep_deleted")
+        self.assertEqual(deleted["actor"], "admin")
+        self.assertEqual(self.request(path)[0], 404)
+        self.assertEqual(self.request(path + ":undelete", "POST")[0], 404)
+
 
 if __name__ == "__main__":
     unittest.main()

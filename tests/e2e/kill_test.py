@@ -8,14 +8,18 @@ import os
 import pathlib
 import random
 import re
+import struct
 import time
 import unittest
+import urllib.error
+import urllib.request
 
-from support import EndToEnd, PATIENCE_S, free_port, sweep
+from support import EndToEnd, PATIENCE_S, ask_server, free_port, sweep
 
 MORE_TRIALS = 20  # trials after the last kill
 KILLS = int(os.environ.get("KILLS", 200))
 POLL_S = 0.2
+POINTS = 256  # the most points of a thinned curve
 EVENTS_BETWEEN = 12  # maximum number of events between two kills
 
 
@@ -59,6 +63,7 @@ class KilledServer(EndToEnd):
         self.check_trials(created)
         self.await_removals()
         self.check_checkpoints()
+        self.check_curves()
         server.interrupt()
         server.wait()
         code, out, errors = self.attune("db", "check", "--decisions", "--data-dir", self.data)
@@ -102,6 +107,51 @@ class KilledServer(EndToEnd):
         best = self.get("/sweeps/s1")["best"]
         if best["checkpoint"]:
             self.assertTrue(os.path.isfile(os.path.join(best["checkpoint"], "manifest.json")))
+
+    def thinned_curves(self):
+        """Returns the seq of the binary curves, and {trial: {step: value}}. docs/reference/rest-api.md has the form."""
+        request = urllib.request.Request(
+            ask_server(self.data)["http"] + "/api/v1/sweeps/s1/curves",
+            headers={"Authorization": "Bearer " + (self.data / "token").read_text().strip(),
+                     "Accept": "application/vnd.attune.curves"})
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                data = answer.read()
+        except urllib.error.HTTPError as error:
+            self.assertEqual(error.code, 503)  # the table is being built
+            return 0, {}
+        magic, seq, trials, lists, points, steps, _, _, following, _ = struct.unpack_from("<8sQ8I", data)
+        self.assertEqual((magic, following), (b"ATCURVE1", 0))
+        at = 64
+
+        def take(form, count):
+            nonlocal at
+            values = struct.unpack_from(f"<{count}{form}", data, at)
+            at += -(-struct.calcsize(f"<{count}{form}") // 8) * 8
+            return values
+
+        starts, all_steps = take("I", lists + 1), take("d", steps)
+        rows, values = take("I", 4 * trials), take("f", points)
+        curves = {}
+        for number, steps_of, first, _ in zip(*[iter(rows)] * 4):
+            own = all_steps[starts[steps_of]:starts[steps_of + 1]]
+            curves[number] = dict(zip(own, values[first:first + len(own)]))
+        return seq, curves
+
+    def check_curves(self):
+        """Compares the thinned curves, which a thread of the killed servers has written, with the log."""
+        [[last]] = self.rows("SELECT max(seq) FROM events")
+        _, thinned = self.until(lambda: next((found for found in [self.thinned_curves()] if found[0] >= last), None),
+                                "the thinned curves do not reach the end of the log")
+        exact = {trial["number"]: {step: struct.unpack("<f", struct.pack("<f", value))[0]
+                                   for step, value in zip(trial["steps"], trial["values"])}
+                 for trial in self.get("/sweeps/s1/curves")["trials"]}
+        self.assertEqual(thinned.keys(), exact.keys())
+        for number, curve in thinned.items():
+            self.assertLessEqual(curve.items(), exact[number].items())
+            if len(exact[number]) <= POINTS:
+                self.assertEqual(curve, exact[number])
+            self.assertLessEqual(len(curve), POINTS)
 
     def check_against_the_rank(self, trial):
         """Compares the reports that the rank has written down with the log, value by value."""

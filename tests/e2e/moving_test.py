@@ -212,7 +212,7 @@ class Moving(EndToEnd):
         self.assertEqual(code, 1)
         self.assertIn("attune checkpoint unpin s1/0/1-4", err)
         self.run_command("checkpoint", "unpin", "s1/0/1-4")
-        self.assertRegex(self.run_command("sweep", "rm", "s1"), r"\bs1\b.*\b2\b")
+        self.assertRegex(self.run_command("sweep", "rm", "s1", "--now"), r"\bs1\b.*\b2\b")
         self.server.kill()
 
         self.serve("--storage-path", storage)

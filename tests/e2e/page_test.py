@@ -24,12 +24,12 @@ class Page(EndToEnd):
                                    stdout=subprocess.PIPE, text=True)
         self.addCleanup(watcher.stdout.close)
         self.addCleanup(watcher.kill)
-        self.assertEqual(watcher.stdout.readline(), "up to step 2\n")
+        self.assertEqual(watcher.stdout.readline(), "2\n")
         last = self.close_gate(4)
         gate.close()
-        self.assertEqual(watcher.stdout.readline(), "up to step 3\n")
+        self.assertEqual(watcher.stdout.readline(), "3\n")
         last.close()
-        self.assertEqual(watcher.stdout.readline(), "up to step 4\n")
+        self.assertEqual(watcher.stdout.readline(), "4\n")
         self.assertEqual(watcher.wait(PATIENCE_S), 0)
 
 

@@ -62,10 +62,10 @@ class Replay(EndToEnd):
 
     def test_an_invalid_scheduler_gets_the_errors_of_a_sweep_file(self):
         self.begin(scheduler={"name": "fifo", "max": 4})
-        for words, said in ((["--scheduler", "ashaa"], "did you mean asha?"),
+        for words, said in ((["--scheduler", "ashaa"], " asha?"),
                             (["--scheduler", "asha", "--set", "reduction_facter=3"],
-                             "did you mean reduction_factor?"),
-                            (["--set", "x"], "is not KEY=VALUE"),
+                             " reduction_factor?"),
+                            (["--set", "x"], "KEY=VALUE"),
                             (["--set", "command=x"], "unknown key")):
             code, out, err = self.attune("replay", "s1", "--data-dir", self.data, *words)
             self.assertEqual(code, 2, out + err)

@@ -26,7 +26,7 @@ class Run(EndToEnd):
         code, out, err = self.attune("run", self.write(sweep()), "--data-dir", self.data, "--port", 0)
         self.assertEqual(code, 0, err)
         self.assertIn("x", out)
-        self.assertRegex(out + err, r"stopped at step 1\b.* 0\.\d+ .*\brank \d of \d")
+        self.assertRegex(out + err, r"\bstopped\b.*\bstep 1\b.* 0\.\d+ .*\brank \d of \d")
         self.assertRegex(out + err, r"checkpoints/step-4-attempt-1")
 
     def test_promoted_trials_resume_from_their_checkpoints(self):
@@ -34,7 +34,7 @@ class Run(EndToEnd):
             "name": "asha", "mode": "promote", "min": 1, "max": 9, "reduction_factor": 3}))
         code, out, err = self.attune("run", file, "--data-dir", self.data, "--port", 0)
         self.assertEqual(code, 0, err)
-        self.assertRegex(out + err, r"promoted at rung 1\b.* 0\.\d+ .*\brank \d of \d+")
+        self.assertRegex(out + err, r"\bpromoted\b.*\brung 1\b.* 0\.\d+ .*\brank \d of \d+")
         self.start("serve", "--data-dir", self.data, "--port", 0).await_stderr(r"http://")
         trials = self.check_histories_are_whole()
         steps = sorted(trial["step"] for trial in trials)
@@ -93,7 +93,7 @@ class Run(EndToEnd):
         changed = self.write(sweep(stop={"max_trials": 3}))
         code, _, err = self.attune("run", changed, "--data-dir", self.data, "--port", 0)
         self.assertEqual(code, 2, err)
-        self.assertIn("s1: stop.max_trials 3\n", err)
+        self.assertIn("s1: stop.max_trials 3 (was 8)\n", err)
         gate.close()
         code, out, err = self.attune("run", changed, "--data-dir", self.data, "--port", 0, "--edit", "-o", "json")
         self.assertEqual(code, 0, err)

@@ -116,7 +116,7 @@ class SweepSecrets(EndToEnd):
         self.start("executor", "--server", ask_server(self.data)["rpc"], "--data-dir", self.folder / "executor",
                    "--token-file", self.data / "join")
         self.await_event(lambda kind, data: kind == "trial_changed" and data["state"] == "pending" and
-                         "the secret HF_TOKEN is not set" in data["reason"])
+                         "HF_TOKEN" in data["reason"])
         self.assertEqual(self.get("/sweeps/s1")["state"], "running")
         self.assertFalse((self.folder / "got.txt").exists())
 

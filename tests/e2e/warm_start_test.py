@@ -50,7 +50,8 @@ class WarmStart(EndToEnd):
         self.earlier()
         code, out, err = self.begin_with("s1")
         self.assertEqual(code, 0, err)
-        taken = "5 of 6 results of s1; 1 outside of lr"
+        [taken] = self.get("/sweeps/s2")["warm_start"]
+        self.assertRegex(taken, r"^5 of 6\b.*\bs1; 1\b.*\blr$")
         self.assertIn("warm start: " + taken, err)
         server.kill()
         server = self.serve()

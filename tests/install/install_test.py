@@ -85,7 +85,7 @@ class Install(unittest.TestCase):
         refused = self.configure("other", f"-DATTUNE_TORCH_DIR={other}")
         self.assertNotEqual(refused.returncode, 0)
         said = " ".join(refused.stderr.split())
-        self.assertIn("is 99.1.0, and Attune was built with", said)
+        self.assertIn(" 99.1.0, ", said)
         self.assertIn("-DATTUNE_TORCH_DIR=DIR", said)
 
     def test_an_incompatible_release_is_not_found(self):

@@ -200,6 +200,8 @@ std::vector<Fact> OtherFacts() {
       MetricsLogged{{trial, 1}, 7, 2.25, {{"batch_loss", 0.25}}},
       TrialDecided{.attempt = {trial, 1}, .step = Step(3), .verdict = exploit, .cloned = kept},
       TrialRequeued{trial, "rank 0 failed", Time{kSampleStart + 60'000'000}},
+      SweepAnnotated{sweep, {.note = "uses the \"new\" loader\n", .tags = {{"best", "lr"}}}},
+      TrialAnnotated{trial, {.tags = std::vector<std::string>()}},
       CheckpointPinned{checkpoint, true},
       CheckpointDropped{checkpoint, "box", "/data/step-3", "not among the newest"},
       CheckpointRemoved{checkpoint}};

@@ -1,5 +1,5 @@
-// Opens a sweep's page on a real server and prints what its chart says, a line whenever it changes,
-// until it has said it has reached the step. The page is never loaded again.
+// Opens a sweep's page on a real server and prints the last step of its chart, a line whenever it
+// changes, until the chart has reached the step. The page is never loaded again.
 //
 //   node page_watcher.mjs URL TOKEN SWEEP STEP
 
@@ -23,12 +23,12 @@ try {
   await page.exposeFunction('tell', (text) => console.log(text));
   await page.waitForFunction(
     (last) => {
-      const text = /up to step (\d+)/.exec(document.body.innerText);
-      if (text && text[0] !== window.told) {
-        window.told = text[0];
-        window.tell(text[0]);
+      const reached = /to step (\d+)/.exec(document.body.innerText)?.[1];
+      if (reached && reached !== window.told) {
+        window.told = reached;
+        window.tell(reached);
       }
-      return text && Number(text[1]) >= last;
+      return Number(reached) >= last;
     },
     Number(step),
     { timeout: 60_000, polling: 'raf' },

@@ -31,9 +31,9 @@ if attune.checkpoint:
         assert state["step"] == attune.step, (state, attune.step)
 for step in itertools.count(attune.step + 1):
     if mode == "raise" and last and step == 2:
-        raise ValueError("the learning rate is too green")
+        raise ValueError("too green")
     if mode == "exit" and last and step == 2:
-        print("about to give up")
+        print("giving up")
         sys.exit(1)
     if mode == "out-of-step" and last and step == 2:
         step = 5

@@ -70,10 +70,10 @@ def save_checkpoint(start, step):
 
 def misbehave(mode, channel, start):
     if mode == "exit":
-        print("about to give up", flush=True)
+        print("giving up", flush=True)
         sys.exit(1)
     if mode == "throw":
-        channel.send(type="error", message="the learning rate is too green")
+        channel.send(type="error", message="too green")
         sys.exit(1)
     if mode == "hang":
         channel.send(type="progress", step=0)

@@ -86,7 +86,7 @@ class Reports(Pilots):
         self.addCleanup(slurm_cluster.cluster.run, "scontrol", "update", "partition=main", "state=up")
         slurm_cluster.cluster.run("scontrol", "update", "partition=main", "state=drain")
         self.create(workers=1, trials=1)
-        up.await_stderr("Slurm refuses a pilot: ")
+        up.await_stderr("Slurm refuses ")
         words = self.until(lambda: next((h["text"] for h in self.fleet()["blockers"] if "refuses" in h["text"]), None),
                            "the server has not heard")
         self.assertIn("partition", words.lower())
@@ -246,7 +246,8 @@ class Manager(Pilots):
         self.assertEqual(up.wait(), 0)
         self.assertIn("attune slurm down", "\n".join(up.stderr))
         code, _, err = self.attune("slurm", "down", "--data-dir", self.data)
-        self.assertEqual((code, err), (0, "no pilots to end"))
+        self.assertEqual(code, 0, err)
+        self.assertIn("no pilots", err)
 
     def test_it_works_for_a_named_server(self):
         self.serve()
@@ -280,8 +281,7 @@ class BadInput(Pilots):
         self.assertIn("PartitionTimeLimit", self.refused("--time", "1:00:00", partition="short"))
         self.assertRegex(self.refused("--gres", "gpu:3"), r"\b2 GPUs\b")
         self.assertIn("Invalid --time", self.refused("--", "--time=soon"))
-        self.assertIn("Invalid feature specification",
-                      self.refused("--", "--constraint=none"))
+        self.assertIn("Invalid feature", self.refused("--", "--constraint=none"))
         self.assertIn("write 0..8", self.refused(nodes="8..1"))
         self.assertRegex(self.refused("--nodes-per-pilot", 4, nodes="0..8"), r"\b3 nodes\b")
         self.assertRegex(self.refused("--nodes-per-pilot", 2, nodes="3..3"), r"\b2 nodes\b")

@@ -56,9 +56,9 @@ class Life(Pilots):
         print(f"from the sweep's end to no job, --idle 2s: {time.monotonic() - ended:.2f} s")
         self.assertEqual(list(self.all_pilots().values()), ["COMPLETED"] * 3, "and nothing was submitted in between")
         for _ in range(3):
-            up.await_stderr("as nobody needed it")
+            up.await_stderr("nobody needed")
 
-    def check_interruption(self, end, minutes=10, patience_s=PATIENCE_S, outcome="failed", why="its executor was stopped"):
+    def check_interruption(self, end, minutes=10, patience_s=PATIENCE_S, outcome="failed", why="was stopped"):
         """Checks that a trial resumes on another pilot, without a restart, after `end(job, node)` ends its pilot."""
         gate = self.close_gate(3)
         self.up(minutes=minutes)
@@ -145,7 +145,7 @@ class SeveralNodes(Pilots):
         self.assertEqual(self.gang(), [f"{name}.0", f"{name}.1"])
         return name, job
 
-    def check_resumes(self, end, why="its executor was stopped", steps=4):
+    def check_resumes(self, end, why="was stopped", steps=4):
         """Checks that the trial resumes without a restart after `end(name, job)` ends its pilot."""
         gate = self.gate = self.close_gate(3)
         up = self.up()
@@ -178,7 +178,7 @@ class SeveralNodes(Pilots):
         self.until(lambda: not self.jobs(), "a pilot is left")
         print(f"from the sweep's end to no job, --idle 2s: {time.monotonic() - ended:.2f} s")
         self.assertEqual(self.all_pilots(), {name: "COMPLETED"}, "its executors were asked, and all left")
-        up.await_stderr("as nobody needed it")
+        up.await_stderr("nobody needed")
         code, out, err = self.attune("slurm", "logs", 1, "--data-dir", self.data)
         self.assertEqual(code, 0, err)
         for node in (0, 1):
@@ -240,10 +240,11 @@ class SeveralNodes(Pilots):
         up.kill()
         up = self.start(*arguments)
         up.await_stderr("^pilots ")
-        up.await_stderr("has joined from n")
+        up.await_stderr("joined from n")
         self.assertEqual(len(self.all_pilots()), 1)
         code, _, err = self.attune("slurm", "down", "--data-dir", self.data)
-        self.assertEqual((code, err), (0, "1 pilot has ended"))
+        self.assertEqual(code, 0, err)
+        self.assertIn("1 pilot ", err)
         self.assertEqual(list(self.all_pilots().values()), ["COMPLETED"])
 
 

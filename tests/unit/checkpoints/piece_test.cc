@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "base/result.h"
@@ -76,7 +78,7 @@ TEST_F(PieceTest, ReadsOnlyRegularFiles) {
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(ReadPiece(folder_, "pipe", 0, 1).error().message, HasSubstr("regular file"));
   EXPECT_THAT(ReadPiece(folder_, "state", 0, 1).error().message, HasSubstr("regular file"));
-  EXPECT_THAT(ReadPiece(folder_, "absent", 0, 1).error().message, HasSubstr("No such file"));
+  EXPECT_THAT(ReadPiece(folder_, "absent", 0, 1).error().message, HasSubstr(std::strerror(ENOENT)));
 }
 
 }  // namespace

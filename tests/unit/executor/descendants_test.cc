@@ -11,7 +11,9 @@ namespace attune::gang {
 namespace {
 
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 class DescendantsTest : public GangFixture {};
 
@@ -42,14 +44,14 @@ TEST_F(DescendantsTest, RanksOfALauncherHaveItsNumbers) {
 TEST_F(DescendantsTest, AnErrorOfAnyRankOfALauncherFailsTheAttempt) {
   const Failure failure =
       RunToFailure(PlainWorker({"below", "join:1/2", "claim", "error:no green", "exit:1"}));
-  EXPECT_THAT(failure.message, HasSubstr("rank 1 of the launcher: no green"));
+  EXPECT_THAT(failure.message, AllOf(HasSubstr("rank 1 "), EndsWith(": no green")));
 }
 
 TEST_F(DescendantsTest, AnExitReasonOfALaunchersRankIsTheCause) {
   const Failure failure =
       RunToFailure(PlainWorker({"below", "join:1/2", "leaving:bad config", "join:0/2", "claim",
                                 "lost:it is gone", "exit:1"}));
-  EXPECT_EQ(failure.message, "rank 0: rank 1 of the launcher: bad config");
+  EXPECT_THAT(failure.message, AllOf(StartsWith("rank 0: rank 1 "), EndsWith(": bad config")));
 }
 
 TEST_F(DescendantsTest, RefusesASecondProcessForTheSameRankAndNamesTheFirst) {
@@ -79,7 +81,7 @@ TEST_F(DescendantsTest, FailsIfALaunchersRankExitsSilentlyWhileAnotherWaits) {
   const Failure failure =
       RunToFailure(PlainWorker({"below", "visit:1/2", "join:0/2", "claim", "waiting:1", "hang"}));
   EXPECT_EQ(failure.rank, 0);
-  EXPECT_THAT(failure.message, AllOf(HasSubstr("rank 1 of the launcher"), HasSubstr("at step ")));
+  EXPECT_THAT(failure.message, AllOf(HasSubstr("rank 1 "), HasSubstr("at step ")));
 }
 
 TEST_F(DescendantsTest, ARankNumberIsNotLeftWhileAProgramHasIt) {

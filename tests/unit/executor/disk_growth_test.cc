@@ -90,9 +90,9 @@ TEST(MeasureDiskUse, SumsFileSizesAndListsTheLargestFiles) {
   EXPECT_LT(use.bytes, 4 * kMiB);
   EXPECT_GE(use.new_bytes, 2 * kMiB);
   EXPECT_LT(use.new_bytes, 3 * kMiB);
-  EXPECT_EQ(LargestFiles(use), "the largest files: " + (dir.path() / "a/b/large").string() +
-                                   " (2.0 MiB), " + (dir.path() / "a/middle").string() +
-                                   " (1.0 MiB)");
+  EXPECT_THAT(LargestFiles(use),
+              testing::EndsWith(": " + (dir.path() / "a/b/large").string() + " (2.0 MiB), " +
+                                (dir.path() / "a/middle").string() + " (1.0 MiB)"));
   EXPECT_EQ(LargestFiles({}), "");
 }
 

@@ -2,6 +2,9 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "tests/unit/executor/harness.h"
 
 namespace attune::gang {
@@ -102,7 +105,7 @@ TEST_F(GangFailure, AFullDiskForALauncherIsTheHostsFailure) {
   const Failure failure = RunToFailure(Spec({ATTUNE_TEST_LAUNCHABLE_WORKER, "exit:0"}));
   EXPECT_EQ(failure.kind, FailureKind::kHost);
   EXPECT_TRUE(failure.disk_full);
-  EXPECT_THAT(failure.message, HasSubstr("No space left on device"));
+  EXPECT_THAT(failure.message, HasSubstr(std::strerror(ENOSPC)));
   umount2(launchers.c_str(), MNT_DETACH);
 }
 

@@ -8,11 +8,16 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
 using Names = std::vector<std::string>;
+
+auto IsLost(const std::string& gpu) {
+  return AllOf(StartsWith("its GPU " + gpu + " "), EndsWith(" lost"));
+}
 
 class GpuHealthTest : public testing::Test {
  protected:
@@ -68,9 +73,9 @@ TEST_F(GpuHealthTest, ALostGpuStaysAProblem) {
   GpuHealth gpus = Watch(3);
   EXPECT_THAT(gpus.Check(), IsEmpty());
   SetStates("ok lost ok");
-  EXPECT_THAT(gpus.Check(), ElementsAre("its GPU 1 is lost"));
+  EXPECT_THAT(gpus.Check(), ElementsAre(IsLost("1")));
   SetStates("ok ok ok");
-  EXPECT_THAT(gpus.Check(), ElementsAre("its GPU 1 is lost"));
+  EXPECT_THAT(gpus.Check(), ElementsAre(IsLost("1")));
 }
 
 TEST_F(GpuHealthTest, CountsErrorsSinceTheStartAndKeepsTheText) {
@@ -111,7 +116,8 @@ TEST_F(GpuHealthTest, AGpuThatDoesNotAnswerIsAProblemOnlyIfItLasts) {
   EXPECT_THAT(gpus.Check(), IsEmpty());
   SetStates("silent");
   EXPECT_THAT(gpus.Check(), IsEmpty());
-  EXPECT_THAT(gpus.Check(), ElementsAre("its GPU 0 does not answer (NVML: Unknown Error)"));
+  EXPECT_THAT(gpus.Check(),
+              ElementsAre(AllOf(StartsWith("its GPU 0 "), EndsWith("(NVML: Unknown Error)"))));
 }
 
 TEST_F(GpuHealthTest, WatchesOnlyTheGpusThatGangsUse) {
@@ -119,18 +125,18 @@ TEST_F(GpuHealthTest, WatchesOnlyTheGpusThatGangsUse) {
   EXPECT_THAT(Watch(0).Check(), IsEmpty());
   EXPECT_THAT(Watch(2, Names{"1", "2"}).Check(), IsEmpty());
   EXPECT_THAT(Watch(1, Names{"2", "0"}).Check(), IsEmpty());
-  EXPECT_THAT(Watch(2, Names{"2", "0"}).Check(), ElementsAre("its GPU 0 is lost"));
+  EXPECT_THAT(Watch(2, Names{"2", "0"}).Check(), ElementsAre(IsLost("0")));
 }
 
 TEST_F(GpuHealthTest, IgnoresGpusOfOtherJobs) {
   SetStates("hidden ok lost");
-  EXPECT_THAT(Watch(2).Check(), ElementsAre("its GPU 1 is lost"));
+  EXPECT_THAT(Watch(2).Check(), ElementsAre(IsLost("1")));
 }
 
 TEST_F(GpuHealthTest, AcceptsGpuIdentifiers) {
   SetStates("ok lost ok");
-  EXPECT_THAT(Watch(1, Names{"GPU-11"}).Check(), ElementsAre("its GPU GPU-11 is lost"));
-  EXPECT_THAT(Watch(1, Names{"MIG-a"}).Check(), ElementsAre("its GPU MIG-a is lost"));
+  EXPECT_THAT(Watch(1, Names{"GPU-11"}).Check(), ElementsAre(IsLost("GPU-11")));
+  EXPECT_THAT(Watch(1, Names{"MIG-a"}).Check(), ElementsAre(IsLost("MIG-a")));
   EXPECT_THAT(Watch(3, Names{"GPU-9", "MIG-b", "7"}).Check(), IsEmpty())
       << "NVML knows none of these names";
 }

@@ -1,4 +1,4 @@
-#include "executor/logs/valid_utf8.h"
+#include "base/utf8.h"
 #include "tests/unit/executor/machine_fixture.h"
 
 namespace attune::agent {
@@ -84,7 +84,7 @@ TEST_F(MachineHealthTest, HeartbeatsCarryFreeDiskAndMemory) {
 TEST_F(MachineHealthTest, AnInvalidUtf8PathDoesNotBreakTheConnection) {
   SetProblem("its disk (/\xff) is full");
   GetWelcomed();
-  EXPECT_THAT(Problems(), ElementsAre(gang::ValidUtf8("its disk (/\xff) is full")));
+  EXPECT_THAT(Problems(), ElementsAre(ValidUtf8("its disk (/\xff) is full")));
 }
 
 }  // namespace

@@ -376,11 +376,13 @@ TEST(NoCgroups, NamesTheReason) {
     return "30 23 0:26 " + root + " " + point + " rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
   };
   EXPECT_THAT(why("31 23 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n", "1:cpu:/\n"),
-              HasSubstr("no cgroup2 filesystem is mounted"));
+              HasSubstr("mounted"));
   EXPECT_THAT(why(mount("/", "/proc"), "0::/\n"), HasSubstr("cannot make /proc/attune-"));
   EXPECT_THAT(why(mount("/", plain), "0::/\n"), HasSubstr("cannot use " + plain + "/attune-"));
-  EXPECT_THAT(why(mount("/job", plain), "0::/other\n"), HasSubstr("'/other', is not in " + plain));
-  EXPECT_THAT(why(mount("/", plain), "0::/../..\n"), HasSubstr("is not in " + plain));
+  EXPECT_THAT(why(mount("/job", plain), "0::/other\n"),
+              testing::AllOf(HasSubstr("'/other'"), testing::EndsWith(" " + plain)));
+  EXPECT_THAT(why(mount("/", plain), "0::/../..\n"),
+              testing::AllOf(HasSubstr("'/../..'"), testing::EndsWith(" " + plain)));
   std::filesystem::create_directory(dir.path() / "one");
   EXPECT_THAT(why(mount("/job", plain), "1:cpu:/\n0::/job/one\n"),
               HasSubstr("cannot use " + plain + "/one/attune-"));

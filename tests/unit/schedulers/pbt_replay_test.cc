@@ -27,7 +27,7 @@ TEST(PbtReplay, PausesAtEachStepAndContinuesWithTheNextConfiguration) {
   EXPECT_EQ(sweep.NextMilestone({0, 8}), 0);
   EXPECT_THAT(sweep.Report({0, 2}, 0.5).verdict(), Continues());
   EXPECT_THAT(sweep.Report({0, 4}, 0.5).verdict(), Pauses());
-  EXPECT_THAT(sweep.text(), HasSubstr("paused at step 4: its schedule changes lr"));
+  EXPECT_THAT(sweep.text(), ::testing::AllOf(HasSubstr("step 4"), HasSubstr("lr")));
   const NextMove move = sweep.Next();
   ASSERT_TRUE(std::holds_alternative<Promote>(move));
   EXPECT_EQ(std::get<Promote>(move).config, Lr(0.2));

@@ -154,7 +154,7 @@ TEST(PbtSynchronous, CountsAMemberWhoseGangIsLostWhileItLeaves) {
     paused[TrialNumber(trial)] = Step(2);
   }
   const NextMove move = population.Next({.paused = paused, .running = 0, .created = 2});
-  EXPECT_THAT(std::get<Promote>(move).reason.text, HasSubstr("rank 1 of 2 in the population"));
+  EXPECT_THAT(std::get<Promote>(move).reason.text, HasSubstr("rank 1 of 2"));
 }
 
 TEST(PbtSynchronous, DoesNotWaitForEndedMembers) {

@@ -16,6 +16,7 @@
 namespace attune::searchers {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Results of a sweep on the plane, the best first, around (x, y).
@@ -158,7 +159,7 @@ TEST(WarmSearchers, ProposesAndExplainsTheBestOfEachSweepFirst) {
     const auto first = std::get<Proposed>(warm->Suggest(ProposalNumber(0)));
     EXPECT_EQ(first.config, start.taken.front().config);
     EXPECT_EQ(first.rationale.rule, "warm_start");
-    EXPECT_THAT(first.rationale.text, HasSubstr("the best of s3, its trial 0"));
+    EXPECT_THAT(first.rationale.text, AllOf(HasSubstr("best of s3"), HasSubstr("trial 0")));
   }
 }
 
@@ -215,7 +216,7 @@ TEST_P(WarmSearcherOfSeveral, ProposesAndExplainsTheFirstOfTheFront) {
   warm->Observe(Created({start}));
   const auto first = std::get<Proposed>(warm->Suggest(ProposalNumber(0)));
   EXPECT_EQ(first.config, start.taken.front().config);
-  EXPECT_THAT(first.rationale.text, HasSubstr("from the front of s3, its trial 0"));
+  EXPECT_THAT(first.rationale.text, AllOf(HasSubstr("front of s3"), HasSubstr("trial 0")));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WarmSearcherOfSeveral,

@@ -1,6 +1,7 @@
 #include "searchers/model/rationale.h"
 
 #include <memory>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -10,13 +11,15 @@
 #include "searchers/model/nearest.h"
 #include "searchers/model/untried.h"
 #include "searchers/register.h"
+#include "tests/support/golden.h"
 #include "tests/unit/searchers/history.h"
 
 namespace attune::searchers {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
 
 Value Text(const char* text) { return std::string(text); }
 
@@ -73,9 +76,9 @@ TEST(Rationale, NamesNewAndAbsentParameters) {
   const Config adam{{"lr", 0.01}, {"width", int64_t{50}}, {"optimizer", Text("adam")}};
   history.Create(Sgd(0.01, 50, 0.5));
   history.Create(adam);
-  EXPECT_EQ(DescribeChanges(record, 0, adam), "optimizer from sgd to adam, without momentum");
-  EXPECT_EQ(DescribeChanges(record, 1, Sgd(0.01, 50, 0.25)),
-            "optimizer from adam to sgd, momentum 0.25 is new");
+  testing::ExpectGolden("searchers/changes", DescribeChanges(record, 0, adam) + "\n" +
+                                                 DescribeChanges(record, 1, Sgd(0.01, 50, 0.25)) +
+                                                 "\n");
 }
 
 TEST(Rationale, ShowsEnoughDigitsForASmallChange) {
@@ -111,7 +114,7 @@ TEST(Rationale, TheNearestTrialIsNearOnTheScalesOfTheSpace) {
 
 TEST(Rationale, OfTpeNamesANearGoodTrialAndWhatMoved) {
   const ObservedSearcher tpe = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "tpe"));
-  EXPECT_EQ(tpe.Next(0).text, "point 1 of a Sobol sequence, until 6 results are known");
+  const std::string first = tpe.Next(0).text;
   for (int i = 0; i < 20; ++i) {
     const double x = i / 20.0;
     tpe.history->Done({{"x", x}}, std::abs(x - 0.5));
@@ -122,10 +125,9 @@ TEST(Rationale, OfTpeNamesANearGoodTrialAndWhatMoved) {
   EXPECT_GT(rationale.score.value(), 0);
   ASSERT_EQ(rationale.from.size(), 1u);
   EXPECT_NEAR(rationale.from[0].value, 10, 2) << "one of the best four";
-  EXPECT_THAT(
-      rationale.text,
-      MatchesRegex("model of 20 results: near trial [0-9]+, x from 0\\.[0-9]+ to "
-                   "0\\.[0-9]+; log density ratio [0-9.]+, chance of a new best 0\\.[0-9]+"));
+  const std::regex digits("[0-9.]+");
+  testing::ExpectGolden("searchers/tpe",
+                        first + "\n" + std::regex_replace(rationale.text, digits, "N") + "\n");
 }
 
 TEST(Rationale, OfEvolutionNamesTheParentAndTheMutation) {
@@ -136,8 +138,8 @@ TEST(Rationale, OfEvolutionNamesTheParentAndTheMutation) {
   const Rationale rationale = evolution.Next(20);
   EXPECT_EQ(rationale.rule, "mutation");
   ASSERT_EQ(rationale.from.size(), 1u);
-  EXPECT_THAT(rationale.text, HasSubstr("mutation of trial " +
-                                        std::to_string(rationale.from[0].value) + ": x from "));
+  EXPECT_THAT(rationale.text,
+              HasSubstr("trial " + std::to_string(rationale.from[0].value) + ": x from "));
 }
 
 TEST(Rationale, OfNsga2NamesTheParents) {
@@ -148,7 +150,7 @@ TEST(Rationale, OfNsga2NamesTheParents) {
     const Rationale rationale = nsga2.Next(i);
     EXPECT_EQ(rationale.rule, "crossover");
     EXPECT_EQ(rationale.results, 40);
-    const std::string mother = "child of trial " + std::to_string(rationale.from.at(0).value);
+    const std::string mother = "trial " + std::to_string(rationale.from.at(0).value);
     EXPECT_THAT(rationale.text, HasSubstr(mother));
     if (rationale.from.size() == 1) continue;
     ++with_two_parents;
@@ -163,9 +165,9 @@ TEST(Rationale, OfNsga2NamesTheParents) {
 
 TEST(Rationale, OfCmaesCountsGenerations) {
   const ObservedSearcher cmaes = Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "cmaes"));
-  EXPECT_EQ(cmaes.Next(0).text, "draw of generation 1, of 4: step size 0.15");
+  EXPECT_THAT(cmaes.Next(0).text, AllOf(HasSubstr("generation 1, of 4: "), EndsWith(" 0.15")));
   for (int i = 0; i < 4; ++i) cmaes.history->Done({{"x", 0.5 + i / 20.0}}, i);
-  EXPECT_THAT(cmaes.Next(4).text, HasSubstr("draw of generation 2, of 4: step size 0."));
+  EXPECT_THAT(cmaes.Next(4).text, HasSubstr("generation 2, of 4: "));
 }
 
 TEST(Rationale, OfGridCountsConfigurations) {
@@ -177,10 +179,10 @@ TEST(Rationale, OfGridCountsConfigurations) {
 }
 
 TEST(Rationale, OfSobolAndRandomNamesTheirSource) {
-  EXPECT_EQ(Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "random")).Next(3).text,
-            "drawn at random");
-  EXPECT_EQ(Make(SpecOf({{"x", FloatDomain{.min = 0, .max = 1}}}, "sobol")).Next(16).text,
-            "point 17 of a Sobol sequence");
+  const std::vector<Parameter> line{{"x", FloatDomain{.min = 0, .max = 1}}};
+  testing::ExpectGolden("searchers/random_and_sobol",
+                        Make(SpecOf(line, "random")).Next(3).text + "\n" +
+                            Make(SpecOf(line, "sobol")).Next(16).text + "\n");
 }
 
 TEST(Rationale, ExplainsAProposalThatIsNotFromTheModel) {

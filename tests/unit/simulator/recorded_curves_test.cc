@@ -112,9 +112,8 @@ TEST(RecordedCurves, ErrorsNameFileAndLine) {
   EXPECT_THAT(FaultOf(header + "1,0,2,3,3,low\n"), StartsWith("curves.csv:3: metrics.loss `low` "));
   EXPECT_THAT(FaultOf(header + "1,0,2,3,-1,0.5\n"), StartsWith("curves.csv:3: seconds `-1` "));
   EXPECT_THAT(FaultOf(header + "1,0,1,3,2,0.5\n"), StartsWith("curves.csv:3: seconds `2` "));
-  EXPECT_THAT(FaultOf(header + "1,0,1,2,4,0.5\n"),
-              StartsWith("curves.csv:3: step 2 comes after step 2 "));
-  EXPECT_THAT(FaultOf(header + "1,0\n"), StartsWith("curves.csv:3: the row has 2 cells"));
+  EXPECT_THAT(FaultOf(header + "1,0,1,2,4,0.5\n"), StartsWith("curves.csv:3: step 2 "));
+  EXPECT_THAT(FaultOf(header + "1,0\n"), AllOf(StartsWith("curves.csv:3: "), HasSubstr("2 cells")));
 }
 
 TEST(RecordedCurves, RefuseAFileWithoutTheMetric) {
@@ -124,7 +123,8 @@ TEST(RecordedCurves, RefuseAFileWithoutTheMetric) {
 }
 
 TEST(RecordedCurves, RefuseAFileWithoutRows) {
-  EXPECT_THAT(FaultOf("trial,step,metrics.loss\n"), HasSubstr("no row has a value"));
+  EXPECT_THAT(FaultOf("trial,step,metrics.loss\n"),
+              AllOf(HasSubstr("no row"), HasSubstr("`metrics.loss`")));
 }
 
 TEST(RecordedCurves, RefuseAFileOfTwoSweeps) {

@@ -237,7 +237,7 @@ TEST(Replay, RefusesASchedulerThatCopiesWeights) {
 TEST(Replay, RefusesARecordingWithoutResults) {
   const Recording recording(Spec(4, 4, {.name = "fifo"}));
   EXPECT_THAT(ReplayUnder(recording, recording.spec(), cli::AllAlgorithms(), 1).error().message,
-              HasSubstr("nothing to replay"));
+              HasSubstr("no trial"));
 }
 
 // Runs a sweep and records its events with `spec`, which differs from the spec of the run.

@@ -84,7 +84,7 @@ TEST_F(SlurmManager, PrintsRefusalsAndIncreasesDelays) {
   Demand(3, 1);
   Step();
   EXPECT_EQ(slurm_.CountRuns("sbatch"), 1) << "the others would be refused too";
-  EXPECT_THAT(messages_.back(), AllOf(HasSubstr("Invalid qos specification"), HasSubstr("10 s")));
+  EXPECT_THAT(messages_.back(), AllOf(HasSubstr("Invalid qos"), HasSubstr("10 s")));
   EXPECT_THAT(folder_->fleet().intents, IsEmpty());
   Step(seconds(9));
   EXPECT_EQ(slurm_.CountRuns("sbatch"), 1);
@@ -323,7 +323,7 @@ TEST_F(SlurmManager, DoesNothingWhileServerOrQueueIsUnavailable) {
   slurm_.SetFailure("squeue", "slurm_load_jobs error: Unable to contact slurm controller");
   Step(seconds(5));
   EXPECT_EQ(QueueSize(), 0);
-  EXPECT_THAT(messages_.back(), HasSubstr("Unable to contact slurm controller"));
+  EXPECT_THAT(messages_.back(), HasSubstr("slurm controller"));
 }
 
 TEST_F(SlurmManager, ReportsAnImpossibleGangOnce) {
@@ -354,7 +354,7 @@ TEST_F(SlurmManager, ShowsSlurmsReasons) {
   slurm_.SetFailure("squeue", "slurm_load_jobs error: Unable to contact slurm controller");
   Step(seconds(5));
   EXPECT_THAT(view_.hindrances,
-              ElementsAre(Field(&Hindrance::text, HasSubstr("Unable to contact slurm"))));
+              ElementsAre(Field(&Hindrance::text, HasSubstr("slurm controller"))));
   EXPECT_EQ(view_.jobs.size(), 3u) << "from the last answer";
 }
 
@@ -362,8 +362,7 @@ TEST_F(SlurmManager, ShowsARefusalUntilTheNextAttempt) {
   refusal_ = "sbatch: error: Invalid account or account/partition combination specified";
   Demand(1, 1);
   Step();
-  EXPECT_THAT(view_.hindrances,
-              ElementsAre(Field(&Hindrance::text, HasSubstr("Invalid account or account"))));
+  EXPECT_THAT(view_.hindrances, ElementsAre(Field(&Hindrance::text, HasSubstr("Invalid account"))));
   refusal_.clear();
   Step(seconds(10));
   queue_.at(Name(2)).reason = "";

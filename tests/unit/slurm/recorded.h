@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "slurm/command.h"
+#include "system/command.h"
 
 namespace attune::slurm {
 

@@ -4,6 +4,7 @@
 namespace attune::sweepfile {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -65,14 +66,15 @@ TEST(TrialStoppers, LimitsThresholds) {
     return file;
   };
   EXPECT_EQ(Spec(text(kMaxThresholds)).stop.thresholds.size(), kMaxThresholds);
-  EXPECT_THAT(FaultsOf(text(kMaxThresholds + 1)), HasSubstr("stop.threshold: has more than 32 "));
+  EXPECT_THAT(FaultsOf(text(kMaxThresholds + 1)),
+              AllOf(HasSubstr("stop.threshold: "), HasSubstr(" 32 ")));
 }
 
 TEST(TrialStoppers, RequiresAGroupForTheirMetricsInAPattern) {
   EXPECT_THAT(FaultsOf("command: [/bin/true]\n" + kHead +
                        "reports: {pattern: '(?P<loss>.*)'}\n"
                        "stop: {max_trials: 5, threshold: {recall: {at_least: 1}}}"),
-              HasSubstr("reports.pattern: has no group (?P<recall>…)"));
+              AllOf(HasSubstr("reports.pattern: "), HasSubstr("(?P<recall>…)")));
 }
 
 }  // namespace

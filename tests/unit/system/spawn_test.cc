@@ -6,7 +6,9 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "base/result.h"
 #include "system/files.h"
@@ -40,9 +42,9 @@ TEST(FindProgram, DistinguishesInaccessibleFromAbsent) {
   std::filesystem::create_symlink("loop", folder / "loop");
   const Error program = FindProgram("./loop/train", folder.path(), "").error();
   EXPECT_EQ(program.code, ErrorCode::kInvalid);
-  EXPECT_THAT(program.message, ::testing::HasSubstr("Too many levels"));
+  EXPECT_THAT(program.message, ::testing::HasSubstr(std::strerror(ELOOP)));
   EXPECT_THAT(FindProgram("sh", folder / "loop", "").error().message,
-              ::testing::HasSubstr("Too many levels"));
+              ::testing::HasSubstr(std::strerror(ELOOP)));
 }
 
 TEST(FindProgram, ResolvesPathsInTheWorkingDirectory) {

@@ -51,7 +51,7 @@ TEST(WorkerChannel, BothRanksLeaveAtTheStepOfTheVerdict) {
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_FALSE(gang.Await(rank, "done").is_null());
     EXPECT_EQ(gang.Wait(rank), 0);
-    EXPECT_THAT(gang.Output(), HasSubstr("rank " + std::to_string(rank) + " left at step 5"));
+    EXPECT_THAT(gang.Output(), HasSubstr("left: rank " + std::to_string(rank) + ", step 5"));
   }
 }
 
@@ -82,7 +82,7 @@ TEST(WorkerChannel, AYieldMakesEveryRankLeaveAtTheSameStepBeforeAnyMilestone) {
   gang.Verdict(step, "pause");
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(gang.Wait(rank), 0);
-    EXPECT_THAT(gang.Output(), HasSubstr("rank " + std::to_string(rank) + " left at step " +
+    EXPECT_THAT(gang.Output(), HasSubstr("left: rank " + std::to_string(rank) + ", step " +
                                          std::to_string(step) + "\n"));
   }
 }
@@ -254,9 +254,9 @@ TEST(WorkerChannel, ATrialThatExitsHasSentItsLastReport) {
 TEST(WorkerChannel, AnExceptionBecomesAnErrorAndExitCode1) {
   FakeGang gang(2, {{"config", {{"mode", "throws"}}}});
   gang.RelayRendezvous();
-  EXPECT_EQ(gang.Await(1, "error")["message"], "the loss became a teapot");
+  EXPECT_EQ(gang.Await(1, "error")["message"], "a teapot");
   EXPECT_EQ(gang.Wait(1), 1);
-  EXPECT_THAT(gang.Output(), HasSubstr("rank 1 failed: the loss became a teapot"));
+  EXPECT_THAT(gang.Output(), HasSubstr("rank 1 failed: a teapot"));
   // The peer does not hang, and reports that it is not at fault.
   const auto victim = gang.Await(0, "error");
   EXPECT_EQ(victim["lost_peer"], true);
@@ -289,13 +289,13 @@ TEST(WorkerChannel, AFailingRankReportsItsErrorBeforeDestructorsRun) {
 TEST(WorkerChannel, ChildrenOfARankDoNotInheritItsChannel) {
   FakeGang gang(1, {});
   gang.Await(0, "report");
-  EXPECT_THAT(gang.Output(), HasSubstr("channel variable unset"));
+  EXPECT_THAT(gang.Output(), HasSubstr("channel: unset"));
 }
 
 TEST(WorkerChannel, AProgramStartedByARankRunsByHand) {
   FakeGang gang(1, {{"config", {{"mode", "nested"}}}});
   EXPECT_FALSE(gang.Await(0, "report").is_null());
-  EXPECT_THAT(gang.Output(), HasSubstr("finished after step 1"));
+  EXPECT_THAT(gang.Output(), HasSubstr("after step 1"));
   EXPECT_THAT(gang.Output(), HasSubstr("shell said 0"));
 }
 
@@ -311,7 +311,7 @@ TEST(WorkerChannel, RanksEndWithTheirExecutor) {
   gang.Vanish();
   EXPECT_EQ(gang.Wait(0), 1);
   EXPECT_EQ(gang.Wait(1), 1);
-  EXPECT_THAT(gang.Output(), HasSubstr("the executor is gone"));
+  EXPECT_THAT(gang.Output(), HasSubstr("executor"));
 }
 
 TEST(WorkerChannel, AMalformedVerdictIsAnErrorThatQuotesIt) {
@@ -358,13 +358,12 @@ TEST(WorkerChannel, AnInitialisationHookAffectsTheProcessGroup) {
                     {"seed", 7}});
   // Ranks on several hosts, so that Gloo uses the interface that the hook sets.
   EXPECT_EQ(gang.Await(0, "rendezvous")["host"], "127.0.0.1");
-  EXPECT_THAT(gang.Output(),
-              HasSubstr("hook of rank 0 of 2, local 0 of 1, on cpu, seed 7, args 2"));
+  EXPECT_THAT(gang.Output(), HasSubstr("hook: rank 0 of 2, local 0 of 1, on cpu, seed 7, args 2"));
 }
 
 TEST(WorkerChannel, AThrowingInitialisationHookFailsTheRankBeforeItJoins) {
   FakeGang gang(2, {{"config", {{"mode", "hook_fails"}}}});
-  EXPECT_EQ(gang.Await(1, "error")["message"], "no such network interface: eth7");
+  EXPECT_EQ(gang.Await(1, "error")["message"], "no interface eth7");
   EXPECT_EQ(gang.Wait(1), 1);
 }
 

@@ -83,7 +83,7 @@ TEST_F(WorkerChannelCheckpoints, AResumedTrialContinuesFromItsStep) {
   FakeGang gang(2, {{"max_step", 5}, {"resume", {{"step", 4}, {"path", path}}}});
   gang.RelayRendezvous();
   EXPECT_EQ(gang.Await(0, "report")["step"], 5);
-  EXPECT_THAT(gang.Output(), HasSubstr("resumed with count 4"));
+  EXPECT_THAT(gang.Output(), HasSubstr("resumed: count 4"));
 }
 
 TEST_F(WorkerChannelCheckpoints, TimeAttrMakesAMetricTheTime) {
@@ -103,7 +103,7 @@ TEST_F(WorkerChannelCheckpoints, TimeAttrMakesAMetricTheTime) {
     EXPECT_EQ(gang.AwaitWaiting()["metrics"]["step"], 6);
     gang.Verdict(2, "pause");
     for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(gang.Wait(rank), 0);
-    EXPECT_THAT(gang.Output(), HasSubstr("rank 1 left at step 6"));
+    EXPECT_THAT(gang.Output(), HasSubstr("left: rank 1, step 6"));
   }
   nlohmann::json resumed = measured;
   resumed["resume"] = {{"step", 2}, {"path", path}};
@@ -114,7 +114,7 @@ TEST_F(WorkerChannelCheckpoints, TimeAttrMakesAMetricTheTime) {
   EXPECT_EQ(next["step"], 3);
   EXPECT_EQ(next["metrics"]["step"], 9);
   EXPECT_EQ(next["metrics"]["time"], 2) << "of the report before";
-  EXPECT_THAT(gang.Output(), HasSubstr("resumed with count 6"));
+  EXPECT_THAT(gang.Output(), HasSubstr("resumed: count 6"));
   gang.Verdict(3, "stop");
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(gang.Wait(rank), 0);
 }
@@ -130,7 +130,7 @@ TEST_F(WorkerChannelCheckpoints, WarnsIfTheLastReportFallsIntoTheSameUnitOfTime)
   const std::vector<std::string> types = Types(gang.received(0));
   EXPECT_EQ(std::ranges::count(types, "report"), 1);
   EXPECT_THAT(types, Not(Contains("checkpoint")));
-  EXPECT_THAT(gang.Output(), AllOf(HasSubstr("only the first report"), HasSubstr("the last report"),
+  EXPECT_THAT(gang.Output(), AllOf(HasSubstr("first report"), HasSubstr("last report"),
                                    HasSubstr("unit of ranks")));
 }
 

@@ -34,21 +34,22 @@ std::string FailureOf(int rank, const std::string& mode) {
 }
 
 TEST(Collectives, NamesARankThatLeftWithinTheTimeout) {
-  EXPECT_THAT(FailureOf(0, "leaves"), HasSubstr("Barrier: waited 1 s for rank 1,"));
+  EXPECT_THAT(FailureOf(0, "leaves"),
+              AllOf(HasSubstr("Barrier: "), HasSubstr(" 1 s "), HasSubstr("rank 1,")));
 }
 
 TEST(Collectives, NamesTheCallsOfRanksIfTheyDiffer) {
   for (const int rank : {0, 1}) {
     EXPECT_THAT(FailureOf(rank, "another_call"),
-                AllOf(HasSubstr("rank 0 calls AllReduce of the sum of Float[3] on cpu"),
-                      HasSubstr("rank 1 calls Broadcast from rank 2 of Float[3] on cpu")));
+                AllOf(HasSubstr("rank 0 calls AllReduce "), HasSubstr("rank 1 calls Broadcast "),
+                      HasSubstr("rank 2 of Float[3] on cpu")));
   }
 }
 
 TEST(Collectives, RefusesDifferentShapesOnEveryRank) {
-  EXPECT_THAT(FailureOf(2, "another_shape"),
-              AllOf(HasSubstr("sum of Float[3]"), HasSubstr("rank 1 calls AllReduce of the sum of "
-                                                            "Float[4]")));
+  EXPECT_THAT(
+      FailureOf(2, "another_shape"),
+      AllOf(HasSubstr("Float[3]"), HasSubstr("rank 1 calls AllReduce "), HasSubstr("Float[4]")));
 }
 
 }  // namespace

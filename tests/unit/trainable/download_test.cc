@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -192,7 +194,7 @@ TEST_F(DownloadOverHttp, GivesUpAStalledConnection) {
 
 TEST_F(DownloadOverHttp, ATimeoutReportsTheBytesReceived) {
   const std::string error = ErrorOf(server_->Url("/stalls"), hash_, {.timeout = 50ms});
-  EXPECT_THAT(error, AllOf(HasSubstr("not done after 0 s"), HasSubstr(" bytes")));
+  EXPECT_THAT(error, AllOf(HasSubstr(" 0 s; "), HasSubstr(" bytes")));
 }
 
 TEST_F(DownloadOverHttp, StartsOverIfTheServerHasNoRanges) {
@@ -290,8 +292,8 @@ TEST_F(DownloadOverHttp, AFullDiskIsNamedAndFreedAgain) {
     Download(server_->Url("/file"), hash_, disk / "data");
     ADD_FAILURE() << "it fits";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("data.partial: No space left on device, after 65536 bytes"));
+    EXPECT_THAT(error.what(), HasSubstr(std::string("data.partial: ") + std::strerror(ENOSPC) +
+                                        ", after 65536 bytes"));
   }
   EXPECT_FALSE(std::filesystem::exists(disk / "data.partial"));
   umount2(disk.c_str(), MNT_DETACH);
@@ -300,12 +302,11 @@ TEST_F(DownloadOverHttp, AFullDiskIsNamedAndFreedAgain) {
 TEST_F(DownloadTest, AnUnreachableServerIsNamedWithARemedy) {
   EXPECT_THAT(ErrorOf("http://127.0.0.1:1/data", hash_),
               AllOf(HasSubstr("http://127.0.0.1:1/data: "), HasSubstr("connect"),
-                    HasSubstr("(tries: 3)"), HasSubstr("put the file at " + path_.string())));
+                    HasSubstr("(tries: 3)"), HasSubstr("file at " + path_.string())));
 }
 
 TEST_F(DownloadTest, AnUnknownHostIsNamed) {
-  EXPECT_THAT(ErrorOf("http://nowhere.invalid/data", hash_),
-              HasSubstr("Could not resolve host: nowhere.invalid"));
+  EXPECT_THAT(ErrorOf("http://nowhere.invalid/data", hash_), HasSubstr("host: nowhere.invalid"));
 }
 
 TEST_F(DownloadTest, LeavesNoThreadSoThatMainMayFork) {
@@ -337,7 +338,7 @@ TEST_F(DownloadTest, AcceptsFileUrls) {
 
 TEST_F(DownloadTest, AMissingFileOfAFileUrlIsAnError) {
   EXPECT_THAT(ErrorOf("file:///no/such/file", hash_),
-              HasSubstr("file:///no/such/file: Couldn't open file"));
+              HasSubstr("file:///no/such/file: Couldn't open"));
 }
 
 TEST_F(DownloadTest, RefusesOtherProtocols) {

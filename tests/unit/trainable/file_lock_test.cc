@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -26,7 +28,6 @@ namespace attune::inline sdk::trainable::testing {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
@@ -91,8 +92,8 @@ TEST_F(FileLockTest, TimeoutNamesFileTimeAndHolder) {
   std::optional<FileLock> lock;
   const Holder holder([&] { lock.emplace(path_, 0ms); });
   EXPECT_THAT(ErrorOf(path_, 300ms),
-              AllOf(HasSubstr(path_.string() + ": not free after 0.3 s"),
-                    HasSubstr("held by process " + std::to_string(holder.pid()) + " (")));
+              AllOf(HasSubstr(path_.string() + ": "), HasSubstr(" 0.3 s;"),
+                    HasSubstr("process " + std::to_string(holder.pid()) + " (")));
 }
 
 TEST_F(FileLockTest, ATimeoutOfZeroTriesOnce) {
@@ -104,7 +105,7 @@ TEST_F(FileLockTest, ATimeoutOfZeroTriesOnce) {
 
 TEST_F(FileLockTest, SecondLockOfTheSameProcessWaitsForTheFirst) {
   const FileLock lock(path_);
-  EXPECT_THAT(ErrorOf(path_, 1ms), HasSubstr("held by this process itself"));
+  EXPECT_THAT(ErrorOf(path_, 1ms), HasSubstr("this process"));
 }
 
 TEST_F(FileLockTest, IsReleasedWhenItsHolderIsKilled) {
@@ -190,7 +191,7 @@ TEST_F(FileLockTest, HasOneHolderAtATime) {
 
 TEST_F(FileLockTest, NamesAMissingFolder) {
   EXPECT_THAT(ErrorOf(folder_ / "none/data.lock", 0ms),
-              ContainsRegex("none/data.lock: No such file or directory"));
+              HasSubstr(std::string("none/data.lock: ") + std::strerror(ENOENT)));
 }
 
 }  // namespace

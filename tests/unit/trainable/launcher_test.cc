@@ -161,7 +161,7 @@ TEST_F(Launcher, ForksARankThatTrainsAndReportsItsEnd) {
   EXPECT_FALSE(ReadUntil(channel, "done").is_null());
   EXPECT_TRUE(EndsInTime(forked.descriptor));
   EXPECT_EQ(Receive().message, (json{{"type", "exited"}, {"pid", rank}, {"exit_code", 0}}));
-  EXPECT_THAT(Log(), HasSubstr("rank 0 left at step 1"));
+  EXPECT_THAT(Log(), HasSubstr("left: rank 0, step 1"));
 }
 
 TEST_F(Launcher, ServesGangsInSequenceAndAddsRanksToTheirGroup) {
@@ -184,7 +184,7 @@ TEST_F(Launcher, ChangesFolderAndEnvironmentOfARank) {
       Fork(1, 0, {{"GANG_PROGRAM_MARK", "7"}, {"GANG_PROGRAM_REMOVED", nullptr}});
   WriteLine(channel.get(), Start("count"));
   ASSERT_FALSE(ReadUntil(channel, "report").is_null());
-  EXPECT_THAT(Log(), HasSubstr("in /tmp with mark 7\n"));
+  EXPECT_THAT(Log(), HasSubstr("in /tmp, mark 7\n"));
 }
 
 TEST_F(Launcher, TheInitialisationHookRunsInEachRank) {
@@ -210,7 +210,7 @@ TEST_F(Launcher, PutsARankIntoItsCgroup) {
   std::string written;
   std::ifstream(threads) >> written;
   EXPECT_EQ(written, "0") << "the calling thread";
-  EXPECT_THAT(Log(), HasSubstr("cgroup variable unset"));
+  EXPECT_THAT(Log(), HasSubstr("cgroup: unset"));
   std::filesystem::remove_all(folder);
 }
 

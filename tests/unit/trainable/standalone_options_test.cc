@@ -33,8 +33,7 @@ TEST(StandaloneOptions, RefusesAnAssignmentWithoutNameOrValue) {
 TEST(StandaloneOptions, RefusesANegativeStep) {
   ::testing::internal::CaptureStderr();
   EXPECT_NE(std::get<int>(Parse({"--max-step", "-1"})), 0);
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              ::testing::HasSubstr("--max-step: `-1` is not a whole number of at least 0"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("--max-step: `-1` "));
 }
 
 TEST(StandaloneOptions, DefaultsToOneWorkerAndTheProgramsSteps) {

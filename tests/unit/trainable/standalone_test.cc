@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "system/processes.h"
@@ -21,25 +23,25 @@ TEST(Standalone, TrainsOnAllWorkersAndPrintsOneLinePerReport) {
   const Ended ended = RunByHand({"--workers", "2", "--max-step", "3"});
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_THAT(ended.output, AllOf(HasSubstr("step 1  args 0  ranks 2  step 1"),
-                                  HasSubstr("step 3 "), HasSubstr("finished after step 3")));
+                                  HasSubstr("step 3 "), HasSubstr("after step 3")));
 }
 
 TEST(Standalone, ARankThatThrowsEndsAllAndIsNamed) {
   const Ended ended = RunByHand({"--workers", "3", "--config", "mode=throws"});
   EXPECT_EQ(ended.exit_code, 1);
-  EXPECT_THAT(ended.output, HasSubstr("rank 1 failed: exit code 1: the loss became a teapot"));
+  EXPECT_THAT(ended.output, HasSubstr("rank 1 failed: exit code 1: a teapot"));
 }
 
 TEST(Standalone, ARankThatIsKilledEndsAllAndIsNamed) {
   const Ended ended = RunByHand({"--workers", "2", "--config", "mode=killed"});
   EXPECT_EQ(ended.exit_code, 1);
-  EXPECT_THAT(ended.output, HasSubstr("rank 1 failed: killed by signal 9 (Killed)"));
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("rank 1 failed: "), HasSubstr("signal 9 (Killed)")));
 }
 
 TEST(Standalone, AFailureInSetupIsNamed) {
   const Ended ended = RunByHand({"--config", "mode=setup_fails"});
   EXPECT_EQ(ended.exit_code, 1);
-  EXPECT_THAT(ended.output, HasSubstr("rank 0 failed: exit code 1: no such dataset: /data/none"));
+  EXPECT_THAT(ended.output, HasSubstr("rank 0 failed: exit code 1: no dataset /data/none"));
 }
 
 TEST(Standalone, AnInitialisationHookRunsOnEveryRankBeforeSetup) {
@@ -47,8 +49,8 @@ TEST(Standalone, AnInitialisationHookRunsOnEveryRankBeforeSetup) {
       RunByHand({"--workers", "2", "--config", "mode=hook", "--max-step", "1", "--", "one"});
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_THAT(ended.output,
-              AllOf(HasSubstr("hook of rank 0 of 2, local 0 of 2, on cpu, seed 0, args 1"),
-                    HasSubstr("hook of rank 1 of 2"), HasSubstr("threads: 3")));
+              AllOf(HasSubstr("hook: rank 0 of 2, local 0 of 2, on cpu, seed 0, args 1"),
+                    HasSubstr("hook: rank 1 of 2"), HasSubstr("threads: 3")));
 }
 
 TEST(Standalone, TheHookOfTheDocsRuns) {
@@ -60,14 +62,13 @@ TEST(Standalone, TheHookOfTheDocsRuns) {
 TEST(Standalone, AnInitialisationHookThatThrowsIsNamed) {
   const Ended ended = RunByHand({"--workers", "2", "--config", "mode=hook_fails"});
   EXPECT_EQ(ended.exit_code, 1);
-  EXPECT_THAT(ended.output,
-              HasSubstr("rank 1 failed: exit code 1: no such network interface: eth7"));
+  EXPECT_THAT(ended.output, HasSubstr("rank 1 failed: exit code 1: no interface eth7"));
 }
 
 TEST(Standalone, DoesNotWaitForAChildThatHoldsAChannel) {
   const Ended ended = RunByHand({"--config", "mode=forks"});
   EXPECT_EQ(ended.exit_code, 1);
-  EXPECT_THAT(ended.output, HasSubstr("rank 0 failed: exit code 1: after a fork"));
+  EXPECT_THAT(ended.output, HasSubstr("rank 0 failed: exit code 1: forked"));
   EXPECT_LT(ended.took, std::chrono::seconds(15)) << "until the child has ended";
 }
 
@@ -106,7 +107,7 @@ TEST_P(EndingSignal, EndsAllAndASecondOneChangesNothing) {
     kill(pid, GetParam());
   });
   EXPECT_EQ(run.exit_code, 128 + GetParam());
-  EXPECT_THAT(run.output, HasSubstr("interrupted after step 0"));
+  EXPECT_THAT(run.output, HasSubstr("after step 0"));
   EXPECT_LT(run.after, kAtOnce);
 }
 
@@ -158,7 +159,7 @@ TEST(Standalone, CtrlCWhileRanksAreForkedEndsAll) {
                     kill(pid, SIGINT);
                   });
     EXPECT_EQ(ended.exit_code, 128 + SIGINT);
-    EXPECT_THAT(ended.output, HasSubstr("interrupted after step 0"));
+    EXPECT_THAT(ended.output, HasSubstr("after step 0"));
     EXPECT_LT(ended.took, kPatience) << "something holds its output";
   }
 }
@@ -179,7 +180,7 @@ TEST(Standalone, RanksEndWithTheProcessThatForkedThem) {
                                   }
                                 });
   EXPECT_EQ(ended.exit_code, 1);
-  EXPECT_THAT(ended.output, HasSubstr("the workers failed"));
+  EXPECT_THAT(ended.output, HasSubstr("workers failed"));
   EXPECT_LT(ended.took, kPatience);
 }
 
@@ -187,29 +188,30 @@ TEST(Standalone, ChildrenOfARankEndWithIt) {
   const Ended ended =
       RunByHand({"--workers", "2", "--max-step", "1"}, {{"GANG_PROGRAM_LEAVES", "1"}});
   EXPECT_EQ(ended.exit_code, 0);
-  EXPECT_THAT(ended.output, HasSubstr("finished after step 1"));
+  EXPECT_THAT(ended.output, HasSubstr("after step 1"));
   EXPECT_LT(ended.took, kPatience);
 }
 
 TEST(Gang, RunsGangsOfAnySizeInSequenceEvenAfterAFailure) {
   const Ended ended = RunByHand({}, {{"GANG_PROGRAM_FORM", "one_after_another"}});
   EXPECT_EQ(ended.exit_code, 0);
-  EXPECT_THAT(ended.output, AllOf(HasSubstr("a gang of 1 finished"),
-                                  HasSubstr("rank 2 of 3 failed: exit code 1: three are a crowd"),
-                                  HasSubstr("a gang of 2 finished")));
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("finished: 1\n"),
+                                  HasSubstr("rank 2 of 3 failed: exit code 1: a crowd"),
+                                  HasSubstr("finished: 2\n")));
 }
 
 TEST(Gang, FailsIfARankCannotBeRequested) {
   const Ended ended = RunByHand({}, {{"GANG_PROGRAM_FORM", "one_after_another"}});
   EXPECT_EQ(ended.exit_code, 0);
-  EXPECT_THAT(ended.output, HasSubstr("rank 0 of 1 failed: cannot be requested: Message too long"));
+  EXPECT_THAT(ended.output,
+              AllOf(HasSubstr("rank 0 of 1 failed: "), HasSubstr(std::strerror(EMSGSIZE))));
 }
 
 TEST(Standalone, AProgramStartedByARankRunsByHand) {
   const Ended ended = RunByHand({"--max-step", "2", "--config", "mode=nested"});
   EXPECT_EQ(ended.exit_code, 0);
-  EXPECT_THAT(ended.output, AllOf(HasSubstr("finished after step 1"), HasSubstr("shell said 0"),
-                                  HasSubstr("finished after step 2")));
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("after step 1"), HasSubstr("shell said 0"),
+                                  HasSubstr("after step 2")));
 }
 
 TEST(Standalone, ResumesFromItsCheckpointUnderANewAttempt) {
@@ -218,7 +220,7 @@ TEST(Standalone, ResumesFromItsCheckpointUnderANewAttempt) {
   EXPECT_EQ(RunByHand({"--max-step", "2", "--checkpoint-dir", folder}).exit_code, 0);
   const Ended again = RunByHand(
       {"--max-step", "4", "--checkpoint-dir", folder, "--resume", folder + "/step-2-attempt-1"});
-  EXPECT_THAT(again.output, AllOf(HasSubstr("resumed with count 2"), HasSubstr("step-4-attempt-2"),
+  EXPECT_THAT(again.output, AllOf(HasSubstr("resumed: count 2"), HasSubstr("step-4-attempt-2"),
                                   HasSubstr("step 3 ")));
   std::filesystem::remove_all(folder);
 }
@@ -233,8 +235,8 @@ TEST(Standalone, CountsStepsWhenResumingASweepWithTimeAttr) {
     EXPECT_EQ(gang.Wait(0), 0);
   }
   const Ended ended = RunByHand({"--max-step", "8", "--resume", folder / "step-2-attempt-2"});
-  EXPECT_THAT(ended.output, AllOf(HasSubstr("resumed with count 6"), HasSubstr("step 7 "),
-                                  HasSubstr("time 6 "), HasSubstr("finished after step 8")));
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("resumed: count 6"), HasSubstr("step 7 "),
+                                  HasSubstr("time 6 "), HasSubstr("after step 8")));
 }
 
 TEST(Standalone, TheNextRunRemovesIncompleteCheckpoints) {

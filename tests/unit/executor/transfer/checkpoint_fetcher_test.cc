@@ -55,7 +55,7 @@ class MadeUpSource final : public PieceSource {
     }
     if (failures_ > 0) {
       --failures_;
-      return {.piece = UnreadableError("executor box is not connected"), .is_final = is_final_};
+      return {.piece = UnreadableError("box is away"), .is_final = is_final_};
     }
     const std::string& text = stored_.at(checkpoint.name.step).files.at(file);
     Answer answer{.piece = checkpoints::Piece{
@@ -187,7 +187,7 @@ TEST_F(CheckpointFetcherTest, ASourceThatStaysAwayIsATemporaryError) {
   Fetch(1, 9, a_);
   const Fetched fetched = Await(1);
   EXPECT_THAT(fetched.error, testing::AllOf(HasSubstr("checkpoint s1/3/1-9 "),
-                                            testing::EndsWith(": executor box is not connected")));
+                                            testing::EndsWith(": box is away")));
   EXPECT_FALSE(fetched.is_final);
 }
 

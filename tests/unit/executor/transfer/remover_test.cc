@@ -256,8 +256,9 @@ TEST_F(RemoverTest, LogsAFailureOnceAndRetries) {
   remover_.reset();
   spdlog::set_default_logger(before);
   const std::string text = log.str();
-  const size_t first = text.find("cannot delete the checkpoint " + Path(1).string());
+  const size_t first = text.find("cannot delete");
   ASSERT_NE(first, std::string::npos);
+  EXPECT_NE(text.find(Path(1).string(), first), std::string::npos);
   EXPECT_EQ(text.find("cannot delete", first + 1), std::string::npos);
 }
 

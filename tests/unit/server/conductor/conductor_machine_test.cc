@@ -126,7 +126,7 @@ TEST_F(ConductorMachineTest, ARefusedCommandIsAnsweredAloneOfItsBatch) {
   batch.push_back(MakeSubmission(Create()));
   ASSERT_TRUE(machine.Step(std::move(batch), Time{1}).ok());
   EXPECT_THAT(diary.lines, ::testing::Contains("answered 1").Times(2));
-  EXPECT_THAT(diary.lines, ::testing::Contains("there is no sweep s7"));
+  EXPECT_THAT(diary.lines, ::testing::Contains(HasSubstr("sweep s7")));
   EXPECT_THAT(store.kept.events, SizeIs(2));
   EXPECT_EQ(store.kept.commits, 1);
 }
@@ -143,7 +143,7 @@ TEST_F(ConductorMachineTest, ACommandNeedsAnEventOfTheOneBefore) {
   ASSERT_TRUE(Step(2, std::move(refused)).ok());
   EXPECT_THAT(diary.lines, ::testing::ElementsAre("durable 2", "answered 1", "answered 1",
                                                   "answered 0", "answered 0", "published 2",
-                                                  "there is no sweep s7", "answered 0"));
+                                                  HasSubstr("sweep s7"), "answered 0"));
   EXPECT_EQ(store.kept.commits, 1);
 }
 
@@ -153,7 +153,8 @@ TEST_F(ConductorMachineTest, ConsequencesPrecedeTheNextCommand) {
   Submission all = MakeSubmission(KillSweep{SweepId(1)});  // the sweep has ended before the command
   all.commands.push_back(PauseSweep{SweepId(1)});
   ASSERT_TRUE(Step(2, std::move(all)).ok());
-  EXPECT_THAT(diary.lines, ::testing::Contains("sweep s1 has already ended: it is killed"));
+  EXPECT_THAT(diary.lines,
+              ::testing::Contains(::testing::AllOf(HasSubstr("sweep s1 "), HasSubstr("killed"))));
 }
 
 TEST_F(ConductorMachineTest, ContinuesWaitingWorkRightAfterAStart) {

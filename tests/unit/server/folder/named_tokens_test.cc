@@ -43,6 +43,20 @@ TEST_F(NamedTokensTest, ASecretIsKnownUntilItsTokenIsRemoved) {
   }
 }
 
+TEST_F(NamedTokensTest, ATokenStopsWorkingWhenItExpires) {
+  const auto now =
+      std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
+  const std::string ended =
+      tokens_.Create("bob", Role::kViewer, now - std::chrono::seconds(1)).value();
+  EXPECT_FALSE(tokens_.Find(ended).value().has_value());
+  const auto later = now + std::chrono::hours(1);
+  const std::string works = tokens_.Create("ada", Role::kAdmin, later).value();
+  EXPECT_EQ(tokens_.Find(works).value()->expires, later);
+  EXPECT_EQ(tokens_.Find(tokens_.Rotate("ada").value()).value()->expires, later);
+  EXPECT_THAT(Names(), ElementsAre("ada", "bob"));
+  EXPECT_TRUE(tokens_.List().value()[1].HasExpired());
+}
+
 TEST_F(NamedTokensTest, ARotatedTokenKeepsItsRole) {
   const std::string before = tokens_.Create("gpu-hosts", Role::kExecutor).value();
   const std::string after = tokens_.Rotate("gpu-hosts").value();

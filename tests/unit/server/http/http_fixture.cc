@@ -87,6 +87,18 @@ void FakeBackend::Add(Fact fact) {
             std::move(fact)});
 }
 
+void FakeBackend::AddAll(std::vector<Fact> facts) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Event> events;
+  for (Fact& fact : facts) {
+    const State& state = brain_.state();
+    events.push_back({EventSeq(state.last_seq.value + 1), Time{state.last_time.us + 1'000'000},
+                      std::move(fact)});
+    brain_.Replay(events.back());
+  }
+  Append(events);
+}
+
 void FakeBackend::Think() {
   std::vector<Thought> thoughts;
   {

@@ -30,6 +30,7 @@ class FakeBackend final : public Backend {
   ~FakeBackend() override;
 
   void Add(Fact fact);
+  void AddAll(std::vector<Fact> facts);
   // Waits until a client has asked for a slow proposal, then computes it.
   void Think();
   void Wait(int64_t us);
@@ -90,9 +91,11 @@ class HttpFixture : public ::testing::Test {
       "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xcb\x48\xcd\xc9\xc9\x07\x00\x86\xa6\x10\x36\x05\x00"
       "\x00\x00",
       25};  // "hello"
-  static constexpr std::array<Asset, 2> kAssets = {
+  static constexpr std::array<Asset, 3> kAssets = {
       Asset{"/index.html", "text/html; charset=utf-8", "e1", "<!doctype html>the page", false},
-      Asset{"/assets/app-3f2a.js", "text/javascript", "e2", kPacked, true}};
+      Asset{"/assets/app-3f2a.js", "text/javascript", "e2", kPacked, true},
+      Asset{"/report.html", "text/html; charset=utf-8", "e3",
+            "<head><!-- The server puts the title and the answers here. --></head>", false}};
 
   const HttpLimits limits_;
   ScratchFolder folder_;

@@ -213,6 +213,23 @@ TEST_F(HttpServerTest, AnExecutorsTokenHasNoAccess) {
   EXPECT_EQ(LogIn("/login?token=" + secret), "");
 }
 
+TEST_F(HttpServerTest, TheSessionHasTheNameAndRoleOfItsToken) {
+  const NamedTokens tokens(folder_.path());
+  HttpServer::Options options = ServerOptions();
+  options.named_tokens = &tokens;
+  server_ = HttpServer::Start(options).value();
+  client_ = NewClient();
+  const auto session_of = [&](const std::string& secret) {
+    client_->set_default_headers({{"Authorization", "Bearer " + secret}});
+    return Json::parse(client_->Get("/api/v1/session")->body);
+  };
+  EXPECT_EQ(session_of(std::string(kToken)), Json({{"name", "admin"}, {"role", "admin"}}));
+  EXPECT_EQ(session_of(tokens.Create("ada", Role::kAdmin).value()),
+            Json({{"name", "ada"}, {"role", "admin"}}));
+  EXPECT_EQ(session_of(tokens.Create("eve", Role::kViewer).value()),
+            Json({{"name", "eve"}, {"role", "viewer"}}));
+}
+
 TEST_F(HttpServerTest, OtherHostsAndOriginsAreRefused) {
   const std::string bearer = "Bearer " + std::string(kToken);
   const auto with = [&](const std::string& host, const std::string& origin) {

@@ -139,6 +139,15 @@ class Erasing : public ::testing::Test {
   std::unique_ptr<SqliteStore> store_;
 };
 
+TEST_F(Erasing, ErasesTheScheduleOfTheDeletion) {
+  Append(SweepEnded{kGone, SweepState::kStopped, ""});
+  Append(SweepDeletionScheduled{kGone, Time{kSampleStart}});
+  Open();
+  Append(SweepDeleted{.sweep = kGone, .shared = SharedState{}, .requester = "ada"});
+  EraseAll();
+  EXPECT_EQ(Number("SELECT count(*) FROM events WHERE sweep = 1"), 1);
+}
+
 TEST_F(Erasing, LeavesNothingOfTheSweepButItsDeletion) {
   const auto others = Rows(kOther);
   Delete();
@@ -288,6 +297,7 @@ TEST_F(Erasing, LeavesNoBytesOfAValueInTheFile) {
   spec.program.environment = {{"API_KEY", "a-value-that-nobody-may-find"}};
   Append(SweepCreated{.sweep = SweepId(3), .spec = spec});
   Append(SweepEnded{SweepId(3), SweepState::kStopped, ""});
+  Append(SweepAnnotated{SweepId(3), {.note = "a-value-that-nobody-may-find"}});
   ASSERT_TRUE(
       store_->SaveSnapshot({store_->LastSeq(), "with a-value-that-nobody-may-find", {}}).ok());
   Append(SweepDeleted{SweepId(3), SharedState{}});

@@ -187,13 +187,23 @@ TEST_F(Offline, VacuumIsRefusedWhileAServerRunsAndGivesSpaceBackAfterwards) {
   EXPECT_THAT(Faults(path_), IsEmpty());
 }
 
+TEST_F(Offline, ExportedTrialsHaveNotesAndTags) {
+  const Event event = log_.Next(TrialAnnotated{{SweepId(1), TrialNumber(1)},
+                                               {.note = "two\nlines", .tags = {{"best", "lr"}}}});
+  ASSERT_TRUE(store_->Append({&event, 1}).ok());
+  const auto lines = Lines({.what = ExportOptions::What::kTrials});
+  EXPECT_THAT(lines[2], HasSubstr(",\"two\nlines\",\"best,lr\","));
+  EXPECT_THAT(Faults(path_), IsEmpty());
+}
+
 TEST_F(Offline, CsvHasAColumnForEachParameterAndMetric) {
   const auto lines = Lines({.what = ExportOptions::What::kTrials});
   ASSERT_EQ(lines.size(), 5u);
-  EXPECT_EQ(lines[0],
-            "sweep,trial,state,reason,created,ended,attempts,step,seconds,best,best_step,"
-            "checkpoint,config.lr,config.width,config.optimizer,config.batch,metrics.accuracy,"
-            "metrics.loss");
+  EXPECT_EQ(
+      lines[0],
+      "sweep,trial,state,reason,created,ended,attempts,step,seconds,best,best_step,"
+      "checkpoint,note,tags,config.lr,config.width,config.optimizer,config.batch,metrics.accuracy,"
+      "metrics.loss");
   EXPECT_THAT(lines[1], StartsWith("1,0,completed,\"reached step 9, the last\","));
   EXPECT_THAT(lines[1], HasSubstr(",2,9,10.25,0.871,9,/data/"));
   EXPECT_THAT(lines[4], ::testing::EndsWith("0.30000000000000004,32,adamw,128,-inf,"

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "server/store/format_time.h"
 #include "server/store/sqlite_store.h"
+#include "server/store/tables/activity.h"
 #include "server/store/tables/tables.h"
 #include "tests/support/sample_log.h"
 #include "tests/unit/server/store/reader_fixture.h"
@@ -21,6 +22,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 TEST_F(ReaderTest, StatesFollowTheFacts) {
   EXPECT_EQ(reader_->Trial(Trial(0))->state, "completed");
@@ -40,6 +42,19 @@ TEST_F(ReaderTest, AResumedTrialLosesTheReasonItWaitedFor) {
 TEST_F(ReaderTest, OnlyFiniteValuesAreBest) {
   EXPECT_EQ(reader_->Trial(Trial(3))->best, std::nullopt);
   EXPECT_EQ(reader_->Trial(Trial(2))->best, 0.6);
+}
+
+TEST_F(ReaderTest, QueriesOfAHeldSnapshotSeeNoLaterEvents) {
+  const EventSeq before = reader_->LastSeq().value();
+  const Status held = reader_->HoldSnapshot([&] {
+    EXPECT_EQ(reader_->LastSeq().value(), before);
+    Add(AttemptAssigned{.attempt = {Trial(3), 2}, .epoch = Epoch(6), .milestone = Step(3)});
+    EXPECT_EQ(reader_->LastSeq().value(), before);
+    EXPECT_EQ(reader_->Trial(Trial(3))->state, "pending");
+    std::thread([&] { EXPECT_EQ(reader_->Trial(Trial(3))->state, "running"); }).join();
+  });
+  EXPECT_TRUE(held.ok());
+  EXPECT_EQ(reader_->Trial(Trial(3))->state, "running");
 }
 
 TEST_F(ReaderTest, ADecisionIsExplainedByEarlierOnesAtItsRung) {
@@ -224,6 +239,51 @@ TEST_F(ReaderTest, AnEditChangesTheSpecAndNamesItsActor) {
   EXPECT_EQ(sweep->spec, spec);
   EXPECT_EQ(sweep->edit->actor, "ada");
   EXPECT_EQ(sweep->edit->changes.size(), 2u);
+}
+
+TEST_F(ReaderTest, NotesAndTagsAreThoseOfTheLastAnnotation) {
+  EXPECT_THAT(reader_->Sweep(SweepId(1))->tags, ElementsAre("baseline")) << "of its file";
+  Add(SweepAnnotated{SweepId(1), {.note = "first\nsecond", .tags = {{"a \"b\"", "c"}}}});
+  Add(SweepAnnotated{SweepId(1), {.note = "third"}});
+  Add(TrialAnnotated{Trial(2), {.note = "of a trial", .tags = {{"best"}}}});
+  Add(TrialAnnotated{Trial(2), {.note = ""}});
+  EXPECT_EQ(reader_->Sweep(SweepId(1))->note, "third");
+  EXPECT_THAT(reader_->Sweep(SweepId(1))->tags, ElementsAre("a \"b\"", "c"));
+  EXPECT_EQ(reader_->Trial(Trial(2))->note, "");
+  EXPECT_THAT(reader_->Trial(Trial(2))->tags, ElementsAre("best"));
+  EXPECT_THAT(reader_->Trial(Trial(1))->tags, IsEmpty());
+  const auto before = reader_->Sweep(SweepId(1))->tags;
+  ASSERT_TRUE(store_->Rebuild().ok());
+  EXPECT_EQ(reader_->Sweep(SweepId(1))->tags, before);
+}
+
+TEST_F(ReaderTest, AnEditReplacesTagsOnlyIfItChangesThoseOfTheFile) {
+  Add(SweepAnnotated{SweepId(1), {.tags = {{"best"}}}});
+  SweepSpec spec = SampleSpec();
+  spec.priority = 7;
+  Add(SweepEdited{SweepId(1), spec, {"priority 7"}});
+  EXPECT_THAT(reader_->Sweep(SweepId(1))->tags, ElementsAre("best"));
+  spec.tags = {"nightly"};
+  Add(SweepEdited{SweepId(1), spec, {"tags nightly"}});
+  EXPECT_THAT(reader_->Sweep(SweepId(1))->tags, ElementsAre("nightly"));
+}
+
+TEST_F(ReaderTest, ActivityHasOldAndNewNotesAndTags) {
+  const auto add_as_ada = [&](Fact fact) {
+    Event event = log_.Next(std::move(fact));
+    event.actor = "ada";
+    ASSERT_TRUE(store_->Append({&event, 1}).ok());
+  };
+  add_as_ada(SweepAnnotated{SweepId(1), {.note = "slow", .tags = {{"best", "lr"}}}});
+  add_as_ada(TrialAnnotated{Trial(2), {.note = std::string(kActivityNoteBytes + 1, 'x')}});
+  add_as_ada(SweepAnnotated{SweepId(1), {.note = "", .tags = std::vector<std::string>()}});
+  const auto actions = reader_->Activity(SweepId(1), std::nullopt, 3);
+  ASSERT_EQ(actions->size(), 3u);
+  EXPECT_EQ(actions->at(0).detail, R"(tags none (was best, lr); note none (was "slow"))");
+  EXPECT_EQ(actions->at(1).trial, TrialNumber(2));
+  EXPECT_LT(actions->at(1).detail.size(), kActivityNoteBytes + 50) << "a long note is cut";
+  EXPECT_EQ(actions->at(2).name, "annotate");
+  EXPECT_EQ(actions->at(2).detail, R"(tags best, lr (was baseline); note "slow" (was none))");
 }
 
 TEST_F(ReaderTest, AVerdictNamesItsPolicy) {

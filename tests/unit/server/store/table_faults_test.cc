@@ -148,18 +148,18 @@ TEST_F(TableFaults, ADamagedRowIsMarkedAndTheListIsWhole) {
   Append(log_.events());
   Append(SweepCreated{.sweep = SweepId(2), .spec = SampleSpec()});
   const auto reader = Reader::Open(path_).value();
-  const size_t trials = reader->Trials(SweepId(1), TrialNumber(0), 100).value().size();
+  const size_t trials = reader->Trials(SweepId(1), {}).value().trials.size();
   for (const std::string column : {"config", "metrics", "rationale"}) {
     SCOPED_TRACE(column);
     for (const std::string damaged : {"{", "[]", "7", "\"text\"", ""}) {
       SCOPED_TRACE(damaged);
       Execute("UPDATE trials SET " + column + " = '" + damaged + "' WHERE number = 1");
-      const auto rows = reader->Trials(SweepId(1), TrialNumber(0), 100);
-      ASSERT_TRUE(rows.ok()) << rows.error().message;
-      EXPECT_EQ(rows->size(), trials);
-      EXPECT_TRUE((*rows)[1].damaged);
-      EXPECT_EQ((*rows)[1].id.number, TrialNumber(1));
-      EXPECT_FALSE((*rows)[0].damaged);
+      const auto page = reader->Trials(SweepId(1), {});
+      ASSERT_TRUE(page.ok()) << page.error().message;
+      ASSERT_EQ(page->trials.size(), trials);
+      EXPECT_TRUE(page->trials[1].damaged);
+      EXPECT_EQ(page->trials[1].id.number, TrialNumber(1));
+      EXPECT_FALSE(page->trials[0].damaged);
       EXPECT_EQ(reader->Trial({SweepId(1), TrialNumber(1)}).error().code, ErrorCode::kCorrupt);
       EXPECT_TRUE(reader->Sweeps(std::nullopt, 10).ok());
     }

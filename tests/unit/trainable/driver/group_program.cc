@@ -36,7 +36,7 @@ class Notes {
   std::vector<int> Read() const { return notes_; }
 
   int Fail(int worker) {
-    if (worker_.index == worker) throw std::runtime_error("the loss became a teapot");
+    if (worker_.index == worker) throw std::runtime_error("a teapot");
     return worker_.index;
   }
 
@@ -73,7 +73,7 @@ class Notes {
 
 struct FailingConstructor {
   explicit FailingConstructor(const attune::Worker& worker) {
-    if (worker.index == 1) throw std::runtime_error("no such dataset: /data/none");
+    if (worker.index == 1) throw std::runtime_error("no dataset /data/none");
   }
 };
 

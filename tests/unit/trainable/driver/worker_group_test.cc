@@ -15,6 +15,7 @@
 namespace attune::inline sdk::trainable::testing {
 namespace {
 
+using attune::testing::ExpectGolden;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -45,33 +46,26 @@ TEST(WorkerGroup, AWorkerKnowsItsIndexAndIsAGangOfOne) {
 }
 
 TEST(WorkerGroup, AnExceptionIsInItsFutureAndTheWorkerContinues) {
-  EXPECT_EQ(OutputOf("throws"),
-            "0\n"
-            "threw 1: worker 1: the loss became a teapot\n"
-            "threw 0: worker 0: an exception that does not derive from std::exception\n"
-            "threw 1: worker 1: an exception that does not derive from std::exception\n"
-            "notes 0\nnotes 1\n");
+  ExpectGolden("trainable/worker_group_throws", OutputOf("throws"));
 }
 
 TEST(WorkerGroup, NamesAWorkerWhoseConstructorThrows) {
-  EXPECT_EQ(OutputOf("constructor"), "worker 1, worker 1: no such dataset: /data/none\n");
+  EXPECT_EQ(OutputOf("constructor"), "worker 1, worker 1: no dataset /data/none\n");
 }
 
 TEST(WorkerGroup, AKilledWorkerIsNamedAndEndsAllCalls) {
-  const std::string lost = "lost 1: worker 1 failed: killed by signal 9 (Killed)\n";
-  EXPECT_EQ(OutputOf("killed"), lost + lost + lost + "later: " + lost + "no error\n");
+  ExpectGolden("trainable/worker_group_killed", OutputOf("killed"));
 }
 
 TEST(WorkerGroup, NamesAWorkerThatExitsDuringACall) {
-  const std::string lost = "lost 1: worker 1 failed: it exited with code 0\n";
-  EXPECT_EQ(OutputOf("exits"), "done\n" + lost + "later: " + lost + "no error\n");
+  ExpectGolden("trainable/worker_group_exits", OutputOf("exits"));
 }
 
 TEST(WorkerGroup, NamesAStoppedWorkerWithinTheTimeout) {
   const std::string output = OutputOf("stopped");
-  EXPECT_THAT(output, StartsWith("lost 1: worker 1 was silent for "));
-  EXPECT_THAT(output, AllOf(HasSubstr(" ms: its process is stopped\nlost 1: "),
-                            HasSubstr("\nlater: lost 1: "), HasSubstr("\nno error\n")));
+  EXPECT_THAT(output, StartsWith("lost 1: worker 1 was silent "));
+  EXPECT_THAT(output, AllOf(HasSubstr(" stopped\nlost 1: "), HasSubstr("\nlater: lost 1: "),
+                            HasSubstr("\nno error\n")));
 }
 
 TEST(WorkerGroup, NoWorkerOutlivesAKilledDriver) {
@@ -88,10 +82,7 @@ TEST(WorkerGroup, NoWorkerOutlivesAKilledDriver) {
 }
 
 TEST(WorkerGroup, OneOfTwoGroupsCanBeShutDownByForce) {
-  EXPECT_EQ(OutputOf("two_groups"),
-            "second 0\nsecond 1\n"
-            "lost -1: the workers have ended\nlost -1: the workers have ended\n"
-            "second 0\nsecond 1\n");
+  ExpectGolden("trainable/worker_group_shutdown", OutputOf("two_groups"));
 }
 
 TEST(WorkerGroup, WorksTogetherWithATrainer) {
@@ -107,8 +98,7 @@ TEST(WorkerGroup, MisuseIsAnErrorThatNamesItsCause) {
                             HasSubstr("\nbefore the shutdown: notes 0, size 1\n"),
                             HasSubstr("\nattune::Init: ")));
   const std::regex gpus("there are \\d+\n");
-  attune::testing::ExpectGolden("trainable/worker_group_misuse",
-                                std::regex_replace(output, gpus, "there are N\n"));
+  ExpectGolden("trainable/worker_group_misuse", std::regex_replace(output, gpus, "there are N\n"));
 }
 
 TEST(WorkerGroup, ValuesSurviveARoundTrip) {
@@ -136,10 +126,9 @@ TEST(WorkerGroup, ValuesSurviveARoundTrip) {
                            "still works"}) {
     EXPECT_THAT("\n" + output, HasSubstr("\n" + std::string(what) + ": 1\n"));
   }
-  EXPECT_THAT(output,
-              AllOf(HasSubstr("requires a gradient: 0\n"),
-                    HasSubstr("cannot be sent: tensor 0: safetensors has no type "),
-                    HasSubstr("cannot be returned: worker 0: tensor 0: safetensors has no")));
+  EXPECT_THAT(output, AllOf(HasSubstr("requires a gradient: 0\n"),
+                            HasSubstr("sent: tensor 0: safetensors "),
+                            HasSubstr("returned: worker 0: tensor 0: safetensors ")));
 }
 
 TEST(WorkerGroup, LargeTensorsTravelBothWays) {

@@ -27,7 +27,7 @@ using attune::trainable::Launcher;
 
 // Sums a metric over the ranks. In a gang of three, the last rank fails.
 void Train(attune::Context& context) {
-  if (context.rank() == 2) throw std::runtime_error("three are a crowd");
+  if (context.rank() == 2) throw std::runtime_error("a crowd");
   static_cast<void>(context.Report(context.ReduceSum({{"ranks", 1.0}})));
 }
 
@@ -43,7 +43,7 @@ void RunOne(Launcher& launcher, int world_size, std::vector<std::string> args = 
               .on_checkpoint = {}});
   const Gang::End end = local.Run(/*stop_fd=*/-1);
   if (end.outcome == Gang::End::Outcome::kFinished) {
-    std::cout << "a gang of " << counted << " finished" << std::endl;
+    std::cout << "finished: " << counted << std::endl;
   } else {
     std::cout << "rank " << end.worker << " of " << world_size << " failed: " << end.message
               << std::endl;

@@ -89,13 +89,11 @@ class Gang : public attune::DistributedTrainable {
     mode_ = config.TextOr("mode", "count");
     const char* mark = std::getenv("GANG_PROGRAM_MARK");
     const char* removed = std::getenv("GANG_PROGRAM_REMOVED");
-    std::cout << "in " << std::filesystem::current_path().string() << " with mark "
+    std::cout << "in " << std::filesystem::current_path().string() << ", mark "
               << (mark == nullptr ? "none" : mark) << (removed == nullptr ? "" : ", not removed")
               << std::endl;
-    std::cout << "channel variable " << (std::getenv("ATTUNE_CHANNEL_FD") ? "set" : "unset")
-              << std::endl;
-    std::cout << "cgroup variable " << (std::getenv("ATTUNE_CGROUP") ? "set" : "unset")
-              << std::endl;
+    std::cout << "channel: " << (std::getenv("ATTUNE_CHANNEL_FD") ? "set" : "unset") << std::endl;
+    std::cout << "cgroup: " << (std::getenv("ATTUNE_CGROUP") ? "set" : "unset") << std::endl;
     // The process keeps the standard output open, so a reader notices its end.
     if (std::getenv("GANG_PROGRAM_LEAVES")) Shell("env -i setsid sleep 1000 &");
     if (mode_ == "nested") Shell(ProgramPath() + " --max-step 1 --config mode=count");
@@ -105,7 +103,7 @@ class Gang : public attune::DistributedTrainable {
       context().Heartbeat(std::chrono::days(7) + std::chrono::milliseconds(1));
     }
     if (mode_ == "hook") std::cout << "threads: " << at::get_num_threads() << std::endl;
-    if (mode_ == "setup_fails") throw std::runtime_error("no such dataset: /data/none");
+    if (mode_ == "setup_fails") throw std::runtime_error("no dataset /data/none");
     if (OnlyCounts(mode_)) return;
 
     // Weights differ between ranks, so only PrepareModel can make them equal.
@@ -140,7 +138,7 @@ class Gang : public attune::DistributedTrainable {
   attune::Metrics Step() override {
     const std::int64_t step = context().step() + 1;
     if (mode_ == "throws" && context().rank() == 1 && step == 2) {
-      throw std::runtime_error("the loss became a teapot");
+      throw std::runtime_error("a teapot");
     }
     if (mode_ == "killed" && context().rank() == 1 && step == 2) raise(SIGKILL);
     if (mode_ == "hangs") {
@@ -159,7 +157,7 @@ class Gang : public attune::DistributedTrainable {
         dup2(STDOUT_FILENO, STDERR_FILENO);
         while (true) pause();
       }
-      throw std::runtime_error("after a fork");
+      throw std::runtime_error("forked");
     }
     if (mode_ == "blocks") {
       const Blocker blocker;
@@ -192,7 +190,7 @@ class Gang : public attune::DistributedTrainable {
 
   void Load(const attune::CheckpointReader& checkpoint) override {
     if (OnlyCounts(mode_)) {
-      std::cout << "resumed with count " << checkpoint.ReadText("count") << std::endl;
+      std::cout << "resumed: count " << checkpoint.ReadText("count") << std::endl;
       return;
     }
     checkpoint.Read("model", *model_);
@@ -200,7 +198,7 @@ class Gang : public attune::DistributedTrainable {
   }
 
   ~Gang() override {
-    std::cout << "rank " << context().rank() << " left at step " << context().step() << std::endl;
+    std::cout << "left: rank " << context().rank() << ", step " << context().step() << std::endl;
   }
 
  private:
@@ -352,12 +350,12 @@ void CountToThree(attune::Context& context) {
 void Initialise(const attune::RankInfo& rank) {
   const std::string mode = rank.config.TextOr("mode", "");
   if (mode == "hook_fails" && rank.rank == rank.world_size - 1) {
-    throw std::runtime_error("no such network interface: eth7");
+    throw std::runtime_error("no interface eth7");
   }
   if (mode != "hook") return;
   setenv("GLOO_SOCKET_IFNAME", "lo", 1);
   at::set_num_threads(3);
-  std::cout << "hook of rank " << rank.rank << " of " << rank.world_size << ", local "
+  std::cout << "hook: rank " << rank.rank << " of " << rank.world_size << ", local "
             << rank.local_rank << " of " << rank.local_world_size << ", on " << rank.device
             << ", seed " << rank.seed << ", args " << rank.args.size() << std::endl;
 }

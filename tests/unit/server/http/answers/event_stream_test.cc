@@ -189,6 +189,13 @@ TEST_F(Translation, APromotionOfACloneTellsItsDonor) {
       R"("config":{"lr":0.1}})");
 }
 
+TEST_F(Translation, AnAnnotationHasOnlyWhatChanged) {
+  EXPECT_EQ(TranslatedText(TrialAnnotated{trial_, {.note = "a\nb"}}),
+            R"(trial_annotated {"note":"a\nb"})");
+  EXPECT_EQ(TranslatedText(SweepAnnotated{SweepId(1), {.tags = {{"best", "lr"}}}}),
+            R"(sweep_annotated {"tags":["best","lr"]})");
+}
+
 TEST_F(Translation, TellsChangesOfCheckpoints) {
   const CheckpointId checkpoint{trial_, 1, Step(3)};
   EXPECT_EQ(TranslatedText(CheckpointPinned{checkpoint, true}),

@@ -90,6 +90,40 @@ TEST_F(ControlTest, AnEndedSweepIsDeletedUnlessACheckpointOfItIsPinned) {
   Parsed(client_->Delete("/api/v1/sweeps/s9"), 404);
 }
 
+TEST_F(ControlTest, ADeletionWithADelayCanBeUndone) {
+  backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, "stopped on request"});
+  const std::string path = "/api/v1/sweeps/s1";
+  EXPECT_FALSE(GetJson(path).contains("deletion"));
+  const Json scheduled = Parsed(client_->Delete(path + "?delay=600"), 202);
+  EXPECT_EQ(scheduled.at("state"), "scheduled");
+  EXPECT_THAT(scheduled.at("effect"), HasSubstr("attune sweep undelete s1"));
+  EXPECT_EQ(GetJson(path).at("deletion").at("actor"), "admin");
+  EXPECT_EQ(GetJson("/api/v1/sweeps").at("sweeps").back().at("deletion").at("actor"), "admin");
+  const Json again = Parsed(client_->Delete(path + "?delay=5"), 202);
+  EXPECT_EQ(again.at("deletion").at("time"), scheduled.at("deletion").at("time"));
+  EXPECT_THAT(PostJson(path + ":extend", R"({"max_trials": 50})", 409).at("detail"),
+              HasSubstr("undelete"));
+
+  EXPECT_THAT(PostJson(path + ":undelete", "", 202).at("effect"), HasSubstr("kept"));
+  EXPECT_FALSE(GetJson(path).contains("deletion"));
+  EXPECT_THAT(PostJson(path + ":undelete", "", 202).at("effect"), HasSubstr("nothing changes"));
+  Parsed(client_->Delete(path + "?delay=600"), 202);
+  EXPECT_EQ(Parsed(client_->Delete(path), 202).at("state"), "deleted");
+  EXPECT_THAT(PostJson(path + ":undelete", "", 404).at("detail"), HasSubstr("already deleted"));
+  for (const std::string delay : {"-1", "86401", "soon"})
+    Parsed(client_->Delete("/api/v1/sweeps/s2?delay=" + delay), 400);
+}
+
+TEST_F(ControlTest, ADeletionWithADelayHappensWithoutAnotherRequest) {
+  backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, "stopped on request"});
+  Parsed(client_->Delete("/api/v1/sweeps/s1?delay=10"), 202);
+  // Both count from the last event.
+  backend_.Wait(9'000'000);
+  GetJson("/api/v1/sweeps/s1");
+  backend_.Wait(11'000'000);
+  GetJson("/api/v1/sweeps/s1", 404);
+}
+
 TEST_F(ControlTest, AnEndedSweepCannotBePaused) {
   backend_.Add(SweepEnded{SweepId(1), SweepState::kStopped, "stopped on request"});
   EXPECT_THAT(PostJson("/api/v1/sweeps/s1:pause", "", 409).at("detail"), HasSubstr("s1"));
@@ -146,10 +180,49 @@ TEST_F(ControlTest, AnEditIsAMergePatchOfTheSweepFile) {
   EXPECT_EQ(sweep.at("priority"), 5);
   EXPECT_EQ(sweep.at("limits").at("max_time"), 7200.0);
   EXPECT_EQ(sweep.at("edited").at("actor"), "admin");
-  EXPECT_EQ(sweep.at("edited").at("changes")[0], "priority 5");
+  EXPECT_EQ(sweep.at("edited").at("changes")[0], "priority 5 (was 0)");
+  EXPECT_THAT(sweep.at("resolved_file").get<std::string>(), HasSubstr("priority: 5"));
+  EXPECT_THAT(sweep.at("resolved_file_as_sent").get<std::string>(),
+              ::testing::Not(HasSubstr("priority: 5")));
   const Json again = PostJson("/api/v1/sweeps/s2:edit", R"({"priority": 5})", 202);
   EXPECT_THAT(again.at("effect"), ::testing::Not(HasSubstr("priority")));
   EXPECT_EQ(again.at("edited"), sweep.at("edited"));
+}
+
+TEST_F(ControlTest, ADryRunOfAnEditChangesNothing) {
+  const std::string path = "/api/v1/sweeps/s2:edit?dry_run=";
+  const Json previewed = PostJson(path + "true", R"({"priority": 5})", 200);
+  EXPECT_THAT(previewed.at("effect"), HasSubstr("priority 5 (was 0)"));
+  EXPECT_EQ(previewed.at("priority"), 0);
+  EXPECT_EQ(GetJson("/api/v1/sweeps/s2").at("priority"), 0);
+  EXPECT_THAT(PostJson(path + "true", R"({"searcher": {"seed": 99}})", 422).at("detail"),
+              HasSubstr("searcher.seed: "));
+  PostJson(path + "maybe", R"({"priority": 5})", 400);
+  EXPECT_EQ(PostJson(path + "false", R"({"priority": 5})", 202).at("priority"), 5);
+}
+
+TEST_F(ControlTest, ActivityHasTheActionsOfUsersNewestFirst) {
+  PostJson("/api/v1/sweeps/s2:edit", R"({"priority": 5})", 202);
+  PostJson("/api/v1/sweeps/s2/trials", R"({"config": {"lr": 0.05, "layers": 4}})", 201);
+  PostJson("/api/v1/sweeps/s2/trials/2:kill", "", 202);
+  PostJson("/api/v1/sweeps/s2:kill", "", 202);
+  const Json page = GetJson("/api/v1/sweeps/s2/activity?page_size=3");
+  const auto described = [&](const Json& action) {
+    EXPECT_EQ(action.at("actor"), "admin");
+    EXPECT_TRUE(action.at("time").is_string());
+    return Json::array({action.at("action"), action.at("trial"), action.at("detail")});
+  };
+  ASSERT_EQ(page.at("actions").size(), 3u);
+  EXPECT_EQ(described(page.at("actions")[0]), Json::array({"kill", nullptr, ""}));
+  EXPECT_EQ(described(page.at("actions")[1]), Json::array({"kill", 2, ""}));
+  EXPECT_EQ(described(page.at("actions")[2]),
+            Json::array({"enqueue", 2, R"({"lr":0.05,"layers":4})"}));
+  const std::string token = page.at("next_page_token");
+  const Json older = GetJson("/api/v1/sweeps/s2/activity?page_size=1&page_token=" + token);
+  EXPECT_EQ(described(older.at("actions")[0]),
+            Json::array({"edit", nullptr, "priority 5 (was 0)"}));
+  GetJson("/api/v1/sweeps/s99/activity", 404);
+  GetJson("/api/v1/sweeps/s2/activity?page_size=0", 400);
 }
 
 TEST_F(ControlTest, AnInvalidEditIsRefusedWithItsKey) {

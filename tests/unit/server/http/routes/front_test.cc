@@ -76,7 +76,7 @@ TEST_F(FrontTest, ImportanceIsToldForEachMetric) {
   EXPECT_EQ(first("?metric=accuracy"), "accuracy: lr");
   EXPECT_EQ(first("?metric=latency"), "latency: width");
   EXPECT_THAT(GetJson("/api/v1/sweeps/s2/importance?metric=loss", 400).at("detail"),
-              HasSubstr("accuracy, latency"));
+              HasSubstr("mode=min"));
 }
 
 }  // namespace

@@ -128,5 +128,31 @@ TEST_F(ReplayTest, TheScheduleOfATrialWithoutClonesIsAValidSweepFile) {
 
 TEST_F(ReplayTest, AMissingSweepIsNotFound) { EXPECT_EQ(Ask("").status, 404); }
 
+TEST_F(ReplayTest, ASweepFileIsSimulated) {
+  const std::string file =
+      "command: [/bin/train]\nworking_directory: /\nmetric: {name: loss, mode: min}\n"
+      "parameters: {lr: {min: 0.1, max: 1}}\nscheduler: {name: fifo, max: 10}\n"
+      "stop: {max_trials: 6}\n";
+  Replays replays(*reader_, cli::AllAlgorithms());
+  const auto simulate = [&](const std::string& body, const std::string& slots,
+                            const std::string& seconds) {
+    Request request{.method = "POST", .body = body};
+    request.query.emplace("slots", slots);
+    request.query.emplace("step_seconds", seconds);
+    return replays.SimulateSweep(request, {});
+  };
+  const Response response = simulate(file, "2", "30");
+  ASSERT_EQ(response.status, 200) << response.body;
+  const Json outcome = Json::parse(response.body);
+  EXPECT_EQ(outcome.at("slots"), 2);
+  EXPECT_EQ(outcome.at("steps"), 60);
+  EXPECT_EQ(outcome.at("trials").at("completed"), 6);
+  // Two trials at a time, each with 10 steps of 30 s.
+  EXPECT_NEAR(outcome.at("wall_seconds").get<double>(), 900, 1);
+  EXPECT_EQ(simulate(file, "0", "30").status, 400);
+  EXPECT_EQ(simulate(file, "2", "nan").status, 400);
+  EXPECT_EQ(simulate("metric: 3", "2", "1").status, 422);
+}
+
 }  // namespace
 }  // namespace attune::server

@@ -113,15 +113,56 @@ TEST_F(SweepsTest, ImportanceFindsTheParameterThatMatters) {
   }
   const Json importance = GetJson("/api/v1/sweeps/s1/importance?metric=accuracy");
   EXPECT_EQ(importance.at("metric"), "accuracy");
-  EXPECT_EQ(importance.at("trials"), 63) << "all except the one that will be retried";
+  EXPECT_EQ(importance.at("step"), 1);
+  EXPECT_EQ(importance.at("mode"), "max");
   EXPECT_EQ(importance.at("reason"), "");
   const Json& first = importance.at("parameters").front();
   EXPECT_EQ(first.at("name"), "lr");
   EXPECT_GT(first.at("importance"), 0.8);
+  EXPECT_LE(first.at("low"), first.at("importance"));
+  EXPECT_GE(first.at("high"), first.at("importance"));
 
   EXPECT_THAT(GetJson("/api/v1/sweeps/s1/importance?metric=loss", 400).at("detail"),
-              HasSubstr("accuracy"));
+              HasSubstr("mode=min"));
+  EXPECT_THAT(GetJson("/api/v1/sweeps/s1/importance?mode=best", 400).at("detail"),
+              HasSubstr("min or max"));
+  EXPECT_THAT(GetJson("/api/v1/sweeps/s1/importance?metric=loss&mode=min").at("reason"),
+              HasSubstr("loss"));
   GetJson("/api/v1/sweeps/s99/importance", 404);
+}
+
+TEST_F(SweepsTest, ImportanceComparesTrialsAtACommonStep) {
+  // The learning rate decides at step 1. Later steps are better for every trial, but only trials
+  // with large widths have reached them.
+  const std::vector<int64_t> widths = {8, 16, 24, 32, 40, 48, 56, 64};
+  uint32_t next = 4;
+  const auto add = [&](double lr, int64_t width, int64_t steps) {
+    const TrialId trial(SweepId(1), TrialNumber(next++));
+    Config config = SampleConfig(lr);
+    config.Set("width", width);
+    backend_.Add(TrialCreated{trial, config, "random"});
+    backend_.Add(AttemptAssigned{.attempt = {trial, 1}, .epoch = Epoch(next)});
+    for (int64_t step = 1; step <= steps; ++step)
+      backend_.Add(TrialReported{
+          {trial, 1},
+          {.step = Step(step),
+           .metrics = {{"accuracy", lr + static_cast<double>(step)}, {"time", 1 / lr}}}});
+    const bool whole = steps > 1;
+    backend_.Add(AttemptEnded{.attempt = {trial, 1},
+                              .outcome = whole ? Outcome::kFinished : Outcome::kStopped});
+    backend_.Add(TrialEnded{trial, whole ? TrialState::kCompleted : TrialState::kStopped, ""});
+  };
+  for (int i = 0; i < 80; ++i) {
+    const int64_t width = widths[static_cast<size_t>(i * 5 % 8)];
+    add(0.001 + 0.005 * i, width, width >= 56 ? 9 : 1);
+  }
+  const Json importance = GetJson("/api/v1/sweeps/s1/importance");
+  ASSERT_EQ(importance.at("reason"), "");
+  EXPECT_EQ(importance.at("step"), 1);
+  EXPECT_EQ(importance.at("parameters").front().at("name"), "lr");
+  const Json other = GetJson("/api/v1/sweeps/s1/importance?metric=time&mode=min");
+  EXPECT_EQ(other.at("metric"), "time");
+  EXPECT_EQ(other.at("parameters").front().at("name"), "lr");
 }
 
 TEST_F(SweepsTest, ANewSweepIsCreatedAndLocated) {

@@ -24,6 +24,43 @@ TEST_F(TrialsTest, TrialsAreListedByNumberAndInPages) {
   EXPECT_THAT(numbers, ElementsAre(0, 1, 2, 3));
 }
 
+TEST_F(TrialsTest, TrialsAreSortedAndFilteredInPages) {
+  std::vector<int> numbers;
+  std::string token;
+  do {
+    const Json page = GetJson(
+        "/api/v1/sweeps/s1/trials?page_size=1&order_by=-best&filter=accuracy%3E0&page_token=" +
+        token);
+    for (const Json& trial : page.at("trials")) numbers.push_back(trial.at("number"));
+    EXPECT_EQ(page.at("total_size"), 3);
+    EXPECT_GT(page.at("seq"), 0);
+    token = page.at("next_page_token");
+  } while (!token.empty() && numbers.size() < 5);
+  EXPECT_THAT(numbers, ElementsAre(1, 2, 0));
+}
+
+TEST_F(TrialsTest, ATokenOfAnotherOrderOrFilterIsABadRequest) {
+  const std::string list = "/api/v1/sweeps/s1/trials?page_size=1&page_token=";
+  const std::string token = GetJson(list + "&order_by=best&filter=best%3E0").at("next_page_token");
+  GetJson(list + token + "&order_by=best&filter=best%3E0");
+  for (const std::string other :
+       {"", "&order_by=best", "&order_by=-best&filter=best%3E0", "&order_by=best&filter=best%3E1"})
+    EXPECT_THAT(GetJson(list + token + other, 400).at("detail"), HasSubstr("page_token")) << other;
+  const std::string plain = GetJson(list).at("next_page_token");
+  GetJson(list + plain);
+  GetJson(list + plain + "&order_by=number");
+  GetJson(list + plain + "&order_by=step", 400);
+  for (const std::string wrong : {"p", "-", "p-0", "pzz-1"})
+    GetJson(list + wrong + "&order_by=step", 400);
+}
+
+TEST_F(TrialsTest, AMalformedOrderOrFilterIsABadRequest) {
+  EXPECT_THAT(GetJson("/api/v1/sweeps/s1/trials?filter=lr%3C0.1%20(a", 400).at("detail"),
+              HasSubstr("position 10"));
+  EXPECT_THAT(GetJson("/api/v1/sweeps/s1/trials?order_by=lr", 400).at("detail"),
+              HasSubstr("config.NAME"));
+}
+
 TEST_F(TrialsTest, ADecisionIsExplainedByOthersAtItsRung) {
   const Json explanation = GetJson("/api/v1/sweeps/s1/trials/1/explanation");
   EXPECT_EQ(explanation.at("decision").at("reason"), "stopped at step 1: rank 2 of 2");

@@ -182,7 +182,7 @@ TEST_F(HttpsTest, NamesAnInvalidFile) {
   EXPECT_THAT(wrong(folder_ / "none", key_), HasSubstr("none: "));
   EXPECT_THAT(wrong(key_, key_), HasSubstr("--tls-cert"));
   EXPECT_THAT(wrong(key_, key_), HasSubstr("PEM certificate"));
-  EXPECT_THAT(wrong(certificate_, certificate_), HasSubstr("PEM private key"));
+  EXPECT_THAT(wrong(certificate_, certificate_), HasSubstr("private key"));
   Write(folder_ / "other", tls::MakeIdentity()->key);
   EXPECT_THAT(wrong(certificate_, folder_ / "other"), HasSubstr("certificate"));
 }

@@ -1,0 +1,37 @@
+#include "system/command.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/result.h"
+
+namespace attune {
+namespace {
+
+TEST(SystemCommands, ReturnOutputAndExitCode) {
+  SystemCommands system;
+  const auto ran = system.Run({"sh", "-c", "echo out; echo err >&2; exit 3"});
+  EXPECT_EQ(ran->exit_code, 3);
+  EXPECT_EQ(ran->out, "out\n");
+  EXPECT_EQ(ran->err, "err\n");
+  EXPECT_EQ(system.Run({"sh", "-c", "kill -9 $$"})->exit_code, 137);
+  EXPECT_EQ(system.Run({"no-such-program-here"}).error().code, ErrorCode::kNotFound);
+}
+
+TEST(SystemCommands, EndStopsTheRunningProgram) {
+  SystemCommands system(std::chrono::hours(1));
+  std::thread ending([&] { system.End(); });
+  const auto ran = system.Run({"sleep", "1000"});
+  ending.join();
+  EXPECT_TRUE(!ran.ok() || ran->exit_code == 143) << "ended before or after the start";
+  EXPECT_EQ(system.Run({"true"}).error().code, ErrorCode::kUnavailable);
+}
+
+TEST(SystemCommands, EndsAProgramThatHangs) {
+  SystemCommands system(std::chrono::milliseconds(50));
+  EXPECT_EQ(system.Run({"sleep", "1000"}).error().code, ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace attune
