@@ -55,6 +55,16 @@ function(attune_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${ATTUNE_UNITY} UNITY_BUILD_BATCH_SIZE 0)
 endfunction()
 
+# attune_precompile(TARGET HEADER...)
+# Compiles the headers once for all sources of the target, which must have many sources that include
+# them. Each source still includes what it uses.
+function(attune_precompile target)
+  if(ATTUNE_UNITY)
+    list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/ REGEX "^[^<]")
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
 # attune_library(NAME SOURCES ... [DEPENDS ...] [PRIVATE ...])
 # Adds a static library `attune_NAME` with the alias `attune::NAME`.
 function(attune_library name)
@@ -66,11 +76,12 @@ function(attune_library name)
   attune_together(attune_${name})
 endfunction()
 
-# attune_test(NAME SOURCES ... [DEPENDS ...] [LABELS ...] [TIMEOUT seconds] [SEPARATE])
+# attune_test(NAME SOURCES ... [DEPENDS ...] [LABELS ...] [TIMEOUT seconds] [SEPARATE [PRECOMPILED ...]])
 # Adds a GoogleTest program as one test of CTest. Under sanitizers, its timeout is ten times as long.
-# SEPARATE: compiles each source by itself, because the sources use the same names.
+# SEPARATE: compiles each source by itself, because the sources use the same names. PRECOMPILED: see
+# attune_precompile.
 function(attune_test name)
-  cmake_parse_arguments(arg "SEPARATE" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "SEPARATE" "TIMEOUT" "SOURCES;DEPENDS;LABELS;PRECOMPILED" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE attune_options ${arg_DEPENDS} GTest::gmock_main)
@@ -78,6 +89,8 @@ function(attune_test name)
   set_target_properties(${name} PROPERTIES ATTUNE_TEST ON)
   if(NOT arg_SEPARATE)
     attune_together(${name})
+  elseif(arg_PRECOMPILED)
+    attune_precompile(${name} "<gmock/gmock.h>" ${arg_PRECOMPILED})
   endif()
   add_test(NAME ${name} COMMAND ${name})
   if(NOT arg_TIMEOUT)

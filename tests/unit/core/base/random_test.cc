@@ -83,7 +83,7 @@ TEST(RandomStream, IntegerReachesBothEndsEquallyOften) {
   std::array<int, 6> counts{};
   RandomStream stream(1, TrialNumber(0), "test");
   for (int i = 0; i < 6'000; ++i) ++counts[static_cast<size_t>(stream.Integer(-2, 3) + 2)];
-  EXPECT_THAT(counts, Each(testing::AllOf(testing::Gt(850), testing::Lt(1150))));
+  EXPECT_THAT(counts, Each(::testing::AllOf(::testing::Gt(850), ::testing::Lt(1150))));
 }
 
 TEST(RandomStream, IntegerCoversTheWholeType) {
