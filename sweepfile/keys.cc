@@ -48,8 +48,9 @@ std::vector<Section> MakeSections() {
     section.keys.push_back(std::move(key));
   }
   for (const Section* element :
-       {&ElementKeys<Objective>(), &ElementKeys<Constraint>(), &ElementKeys<LogPolicy>(),
-        &ElementKeys<Plateau>(), &ElementKeys<Threshold>(), &ParameterKeys(), &BoundsKeys()})
+       {&ElementKeys<CodeSpec>(), &ElementKeys<Objective>(), &ElementKeys<Constraint>(),
+        &ElementKeys<LogPolicy>(), &ElementKeys<Plateau>(), &ElementKeys<Threshold>(),
+        &ParameterKeys(), &BoundsKeys()})
     sections.push_back(*element);
   return sections;
 }
@@ -159,9 +160,9 @@ Section AlgorithmKeys(const Algorithms& algorithms, std::string_view section,
 std::vector<Section> AllSections(const Algorithms& algorithms) {
   std::vector<Section> sections;
   for (const char* name :
-       {"", "reports", "metric", "constraints.NAME", "parameters.NAME", "parameters.NAME.when.NAME",
-        "searcher", "scheduler", "resources", "checkpoint", "failure", "failure.on_log[]", "stop",
-        "stop.plateau", "stop.threshold.NAME"}) {
+       {"", "code", "reports", "metric", "constraints.NAME", "parameters.NAME",
+        "parameters.NAME.when.NAME", "searcher", "scheduler", "resources", "checkpoint", "failure",
+        "failure.on_log[]", "stop", "stop.plateau", "stop.threshold.NAME"}) {
     const std::string_view section = name;
     const bool algorithm = section == "searcher" || section == "scheduler";
     sections.push_back(algorithm ? AlgorithmKeys(algorithms, section) : SectionNamed(section));

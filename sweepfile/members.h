@@ -29,8 +29,15 @@ template <HasKeys T>
 Fields ReadKeys(const Spot& spot, T& owner, Faults& faults);
 
 template <HasKeys T>
-void ReadItems(const Key&, const Spot& spot, std::optional<T>& section, Faults& faults) {
-  if (spot.node != nullptr) ReadKeys(spot, section.emplace(), faults);
+void ReadItems(const Key& key, const Spot& spot, std::optional<T>& section, Faults& faults) {
+  if (spot.node == nullptr) return;
+  if (key.scalar.empty() || spot.node->kind != Node::Kind::kScalar) {
+    ReadKeys(spot, section.emplace(), faults);
+    return;
+  }
+  Node map{.kind = Node::Kind::kMap, .mark = spot.node->mark};
+  map.entries.push_back({key.scalar, spot.mark, *spot.node});
+  ReadKeys(Spot{&map, spot.place, spot.mark}, section.emplace(), faults);
 }
 
 template <HasKeys T>

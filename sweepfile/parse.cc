@@ -153,21 +153,11 @@ void AddError(const Error& error, const Node& root, std::string_view otherwise, 
 
 // Sections that no searcher or scheduler uses, or whose faults do not affect them (`command`,
 // `warm_start`).
-constexpr std::string_view kOfNoAlgorithm[] = {"apiVersion",
-                                               "kind",
-                                               "name",
-                                               "tags",
-                                               "command",
-                                               "env",
-                                               "secrets",
-                                               "initial_points",
-                                               "warm_start",
-                                               "priority",
-                                               "working_directory",
-                                               "reports",
-                                               "checkpoint",
-                                               "failure",
-                                               "max_concurrent_trials"};
+constexpr std::string_view kOfNoAlgorithm[] = {
+    "apiVersion",     "kind",       "name",     "tags",
+    "command",        "code",       "env",      "secrets",
+    "initial_points", "warm_start", "priority", "working_directory",
+    "reports",        "checkpoint", "failure",  "max_concurrent_trials"};
 
 // Whether a fault affects the spec as a searcher or scheduler sees it. `other` is the section of
 // the other algorithm.

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <span>
 
+#include "base/message_limits.h"
 #include "core/log/secret_names.h"
 #include "sweepfile/space.h"
 
@@ -11,6 +12,7 @@ namespace attune::sweepfile {
 namespace {
 
 constexpr size_t kMaxVariables = 1000;
+constexpr size_t kMaxCommitBytes = 64;  // of a SHA-256 in hexadecimal digits
 constexpr std::string_view kParamPrefix = "param.";
 
 std::string MakeAbsolute(const std::string& path, const std::string& directory) {
@@ -28,6 +30,35 @@ std::string WriteAbsolute(const ParseOptions& options) {
 
 bool IsAbsolute(const std::string& path) { return !path.empty() && path.front() == '/'; }
 
+// Normalizes a path inside the code.
+void MakeRelative(const Spot& spot, std::string& path, Faults& faults) {
+  std::string normal = std::filesystem::path(path).lexically_normal().string();
+  if (!normal.empty() && normal.back() == '/') normal.pop_back();
+  if (normal == ".") normal.clear();
+  if (IsAbsolute(normal) || normal == ".." || normal.starts_with("../"))
+    return faults.AtValue(spot,
+                          "is outside of the code; write a path that starts at the root of "
+                          "the code");
+  path = std::move(normal);
+}
+
+void CompleteCode(const Spot& spot, const ParseOptions& options, CodeSpec& code, Faults& faults) {
+  const auto refuse = [&](std::string_view key, const std::string& message) {
+    const MapEntry* entry = spot.node->Find(key);
+    faults.AtValue(entry == nullptr ? spot : Child(spot, *entry), message);
+  };
+  if (!code.digest.empty() && !IsDigest(code.digest))
+    refuse("digest", "is not a digest; write sha256: and 64 hexadecimal digits, or remove it");
+  if (code.digest.empty() && options.snapshot) {
+    code.digest = options.snapshot->digest;
+    code.commit = options.snapshot->commit;
+    code.dirty = options.snapshot->dirty;
+  }
+  if (code.commit.size() > kMaxCommitBytes ||
+      code.commit.find_first_not_of("0123456789abcdef") != code.commit.npos)
+    refuse("commit", "is not a git commit; write its hexadecimal digits, or remove it");
+}
+
 void CompleteCommand(const Spot& spot, const ParseOptions& options, Program& program,
                      Faults& faults) {
   const bool list = spot.node->kind == Node::Kind::kList;
@@ -44,6 +75,11 @@ void CompleteCommand(const Spot& spot, const ParseOptions& options, Program& pro
     return;
   }
   if (executable.find('/') == executable.npos) return;  // the executor searches PATH
+  if (!IsAbsolute(executable) && program.code) {
+    MakeRelative(first, executable, faults);
+    executable = "./" + executable;
+    return;
+  }
   if (!IsAbsolute(executable)) {
     if (options.directory.empty()) {
       faults.AtValue(first, "is a relative path, but the sweep file's folder is not known; " +
@@ -134,9 +170,12 @@ void CompleteProgram(const Fields& file, const ParseOptions& options, Program& p
   CheckEnvironment(file.spot("env"), program, faults);
   CheckSecrets(file.spot("secrets"), program, faults);
 
+  if (program.code) CompleteCode(file.spot("code"), options, *program.code, faults);
   const Spot& spot = file.spot("working_directory");
   std::string& directory = program.working_directory;
-  if (IsAbsolute(directory)) {
+  if (program.code) {
+    MakeRelative(spot, directory, faults);
+  } else if (IsAbsolute(directory)) {
     directory = MakeAbsolute(directory, "/");
   } else if (!options.directory.empty()) {
     directory = MakeAbsolute(directory, options.directory);

@@ -72,8 +72,10 @@ Json KeySchema(const Key& key) {
       schema["items"] = element;
     } else if (key.element.ends_with(".NAME")) {
       schema["additionalProperties"] = element;
-    } else {
+    } else if (key.scalar.empty()) {
       return element;
+    } else {
+      return {{"description", key.help}, {"anyOf", {{{"type", "string"}}, element}}};
     }
   }
   if (key.most > 0) schema[schema["type"] == "array" ? "maxItems" : "maxProperties"] = key.most;

@@ -25,6 +25,13 @@ struct Fault {
   bool operator==(const Fault&) const = default;
 };
 
+// A snapshot of the files that the key `code` describes.
+struct Snapshot {
+  std::string digest;
+  std::string commit;  // empty: unknown
+  bool dirty = false;
+};
+
 struct ParseOptions {
   // The name of the file in messages. It is also the default name of the sweep: the stem, or the
   // folder's name if the stem is "sweep".
@@ -35,6 +42,9 @@ struct ParseOptions {
 
   // How a client can set the directory, for messages: "the query `directory`". Empty: it cannot.
   std::string directory_from;
+
+  // The snapshot that the client has taken, if the file has `code`.
+  std::optional<Snapshot> snapshot = {};
 
   // REQUIRES: not null. Their tables give the keys of `searcher` and `scheduler`.
   const Algorithms* algorithms = nullptr;

@@ -27,14 +27,16 @@ std::string Text(const T& member) {
   if constexpr (std::is_same_v<T, Seconds>) return FormatShort(member.value) + " s";
   return FormatValue(*value);
 }
+template <class T>
+std::string Text(const std::vector<T>& values);
 template <HasKeys T>
 std::string Text(const T& owner) {
   std::string text;
   ForEachRow<T>([&]<RowKind kind, auto... path>(const Row<kind, path...>& row) {
     if constexpr (kind == RowKind::kEntryName) text += row.FieldIn(owner);
     if constexpr (kind == RowKind::kKey) {
-      if (ToValue(row.FieldIn(owner)))
-        text += (text.empty() ? "" : ", ") + row.key.name + " " + Text(row.FieldIn(owner));
+      const std::string field = Text(row.FieldIn(owner));
+      if (field != "none") text += (text.empty() ? "" : ", ") + row.key.name + " " + field;
     }
   });
   return "{" + text + "}";

@@ -226,6 +226,11 @@ void Fields(A& archive, Like<A, Best>& best) {
   archive(best.trial, best.attempt, best.step, best.values);
 }
 template <class A>
+void Fields(A& archive, Like<A, CodeSpec>& code) {
+  archive(code.path, code.include, code.exclude, code.writable, code.digest, code.commit,
+          code.dirty);
+}
+template <class A>
 void Fields(A& archive, Like<A, Plateau>& plateau) {
   archive("metric", plateau.metric.metric);
   archive("mode", plateau.metric.mode);

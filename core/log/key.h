@@ -55,6 +55,7 @@ struct Key {
   std::string example;      // an example value of a list or a map
   std::string needs;        // another key of its section that must be given as well
   std::string replaces;     // another key of its section that must not be given as well
+  std::string scalar;       // the key of the map that a text in its place sets: `path` of `code`
   bool editable = false;    // may change while the sweep runs
   bool of_program = false;  // has no meaning for a sweep without a command
 };
@@ -84,6 +85,7 @@ inline std::optional<Value> ToValue(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional<Value>(text);
 }
 inline std::optional<Value> ToValue(double real) { return real; }
+inline std::optional<Value> ToValue(bool boolean) { return boolean; }
 inline std::optional<Value> ToValue(Seconds duration) { return duration.value; }
 inline std::optional<Value> ToValue(Step step) { return step.value; }
 template <std::integral T>
@@ -111,6 +113,7 @@ inline void FromValue(const Value& value, double& real) { real = std::get<double
 inline void FromValue(const Value& value, std::optional<double>& real) {
   real = std::get<double>(value);
 }
+inline void FromValue(const Value& value, bool& boolean) { boolean = std::get<bool>(value); }
 inline void FromValue(const Value& value, Seconds& duration) {
   duration.value = std::get<double>(value);
 }
@@ -134,6 +137,10 @@ void FromValue(const Value& value, T& word) {
 void CompleteNumber(Key& key, KeyType type, double max, std::optional<Value> initial);
 inline void CompleteKey(Key&, const std::string&) {}
 inline void CompleteKey(Key& key, const std::optional<double>&) { key.type = KeyType::kReal; }
+inline void CompleteKey(Key& key, bool initial) {
+  key.type = KeyType::kBoolean;
+  key.fallback = initial;
+}
 inline void CompleteKey(Key& key, double initial) {
   key.type = KeyType::kReal;
   if (!key.required && !key.fallback) key.fallback = initial;

@@ -16,6 +16,7 @@ inline constexpr size_t kMaxConstraints = 32;
 inline constexpr size_t kMaxThresholds = 32;
 inline constexpr size_t kMaxLogPolicies = 32;
 inline constexpr size_t kMaxSecrets = 100;
+inline constexpr size_t kMaxCodePatterns = 100;
 inline constexpr size_t kMaxPatternBytes = 1000;  // of a regular expression
 inline constexpr int kMaxWorkers = 100'000;
 inline constexpr int kMaxPriority = 1000;   // and the smallest is -kMaxPriority
@@ -119,6 +120,45 @@ inline const auto& Keys(std::type_identity<Threshold>) {
   return table;
 }
 
+inline const auto& Keys(std::type_identity<CodeSpec>) {
+  static const KeyTable table(
+      "code", "Files that Attune copies to the hosts", {},
+      KeyRow<&CodeSpec::path>({.name = "path",
+                               .help = "The folder with the files; a relative path starts at the "
+                                       "sweep file's folder",
+                               .fallback = std::string(".")}),
+      KeyRow<&CodeSpec::include>(
+          {.name = "include",
+           .help = "Patterns, as in `.gitignore`, of files to copy although git ignores them",
+           .fallback_words = "none",
+           .most = kMaxCodePatterns,
+           .items = "patterns",
+           .example = "[build/train]"}),
+      KeyRow<&CodeSpec::exclude>(
+          {.name = "exclude",
+           .help = "Patterns, as in `.gitignore`, of files that are not copied",
+           .fallback_words = "none",
+           .most = kMaxCodePatterns,
+           .items = "patterns",
+           .example = "[data/]"}),
+      KeyRow<&CodeSpec::writable>(
+          {.name = "writable",
+           .help = "If true, each trial gets a copy of the files that it may change, instead of "
+                   "links to them"}),
+      KeyRow<&CodeSpec::digest>(
+          {.name = "digest",
+           .help = "The snapshot of the files. If the server has it, `path` is not read",
+           .fallback_words = "set by the client that creates the sweep"}),
+      KeyRow<&CodeSpec::commit>({.name = "commit",
+                                 .help = "The git commit of the snapshot",
+                                 .fallback_words = "set with `digest`",
+                                 .needs = "digest"}),
+      KeyRow<&CodeSpec::dirty>({.name = "dirty",
+                                .help = "Whether the files of the snapshot differ from that commit",
+                                .needs = "digest"}));
+  return table;
+}
+
 inline const auto& Keys(std::type_identity<SweepSpec>) {
   static const KeyTable table(
       "", "The file", {},
@@ -166,7 +206,16 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
           {.name = "working_directory",
            .help = "The folder in which the program runs; a relative path starts at the sweep "
                    "file's folder",
-           .fallback_words = "the sweep file's folder",
+           .fallback_words = "the sweep file's folder; with `code`, the root of the code",
+           .of_program = true}),
+      KeyRow<&SweepSpec::program, &Program::code>(
+          {.name = "code",
+           .help = "Files that Attune copies to the hosts, so that they need no shared folder. "
+                   "`code: .` means `{path: .}`. `working_directory`, and a relative path of the "
+                   "program, start at the root of the code",
+           .fallback_words = "none: the program is on every host",
+           .example = "{path: .}",
+           .scalar = "path",
            .of_program = true}),
       KeyRow<&SweepSpec::program, &Program::report_pattern>(
           {.name = "reports.pattern",
@@ -216,6 +265,10 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
            .help =
                "Seed of every random choice of the sweep; the same seed gives the same proposals "
                "if the same results are known in the same order"}),
+      KeyRow<&SweepSpec::trial_seed>({.name = "searcher.trial_seed",
+                                      .help = "Seed that the program of every trial gets",
+                                      .fallback_words = "each trial has its own",
+                                      .min = 1}),
       PartRow<&SweepSpec::searcher, &AlgorithmSpec::options>({.name = "searcher"}),
       KeyRow<&SweepSpec::warm_start>(
           {.name = "warm_start",

@@ -23,6 +23,19 @@ struct AlgorithmSpec {
   bool operator==(const AlgorithmSpec&) const = default;
 };
 
+// Files that executors fetch from the server before a trial starts. The client that creates the
+// sweep takes a snapshot of them.
+struct CodeSpec {
+  std::string path = ".";            // of the client's folder
+  std::vector<std::string> include;  // see code::CollectOptions
+  std::vector<std::string> exclude;
+  bool writable = false;  // trials get copies of the files instead of links to them
+  std::string digest;     // of the snapshot: sha256: and 64 hex digits; empty: there is none yet
+  std::string commit;     // the git commit that was checked out; empty: unknown
+  bool dirty = false;     // the files differ from the commit
+  bool operator==(const CodeSpec&) const = default;
+};
+
 // The program of a trial. The executor replaces ${args}, ${config} and ${param.NAME} in `command`
 // and starts it without a shell.
 struct Program {
@@ -31,7 +44,8 @@ struct Program {
   // Names of secrets, whose values are environment variables too. The server keeps the values
   // outside of the log.
   std::vector<std::string> secrets;
-  std::string working_directory;  // absolute
+  std::optional<CodeSpec> code;   // nullopt: the program is on every host
+  std::string working_directory;  // absolute; with code: relative to its root, empty: the root
   // A regular expression (RE2). Lines of rank 0's output that match it are reports; its named
   // groups are the metrics and `step`. Empty: the program reports by itself.
   std::string report_pattern;
@@ -167,7 +181,8 @@ struct SweepSpec {
   SearchSpace space;
   std::vector<Config> initial_points;  // tried first, in this order
   AlgorithmSpec searcher;
-  uint64_t seed = 0;  // below 2^53
+  uint64_t seed = 0;        // below 2^53
+  uint64_t trial_seed = 0;  // of every trial's program, below 2^53; 0: each trial has its own
   AlgorithmSpec scheduler;
   // The metric that measures time: the step of a report is its value, rounded down, and so are all
   // steps of the sweep. Empty: the program counts the steps.

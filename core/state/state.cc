@@ -197,6 +197,7 @@ Step LastStep(const Sweep& sweep, const Trial& trial) {
 }
 
 uint64_t SeedOf(const SweepSpec& spec, TrialNumber trial) {
+  if (spec.trial_seed > 0) return spec.trial_seed;
   return RandomStream(spec.seed, trial, "trial/seed").Bits() >> 11;
 }
 

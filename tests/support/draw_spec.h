@@ -37,6 +37,7 @@ class MemberDraw {
     if (OneIn(8)) value = Between(min, max);
     FromValue(value, member);
   }
+  void Draw(const Key&, bool& member) { member = OneIn(2); }
   template <WordMember T>
   void Draw(const Key&, T& member) {
     const auto words = WordsOf<T>();

@@ -52,6 +52,7 @@ TEST(ParseFaults, RefusesProgramKeysWithoutACommand) {
   const std::string rest = "metric: {name: loss, mode: min}\nparameters: {lr: {value: 1}}\n";
   const std::pair<const char*, const char*> cases[] = {
       {"env: {A: b}", "3:1 env\n"},
+      {"code: .", "3:1 code\n"},
       {"working_directory: /tmp", "3:1 working_directory\n"},
       {"reports: {pattern: x}", "3:1 reports\n"},
       {"resources: {workers: 2}", "3:1 resources\n"},

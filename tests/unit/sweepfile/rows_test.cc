@@ -33,6 +33,12 @@ SearchSpace DrawSpace(testing::MemberDraw& draw) {
 void Reconcile(testing::MemberDraw& draw, SweepSpec& spec) {
   spec.program.command.insert(spec.program.command.begin(), "/bin/train");
   spec.program.working_directory = "/home/" + spec.program.working_directory;
+  if (auto& code = spec.program.code) {
+    spec.program.working_directory = "sub/folder";
+    code->digest = draw.OneIn(2) ? "sha256:" + std::string(64, 'a') : "";
+    code->commit = code->digest.empty() ? "" : std::string(40, 'b');
+    code->dirty = code->dirty && !code->digest.empty();
+  }
   std::string groups;
   for (const std::string& name : draw.MetricNames()) groups += "(?P<" + name + ">.)";
   spec.program.report_pattern = draw.OneIn(2) ? groups : "";
