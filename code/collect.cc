@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -50,6 +51,13 @@ bool IsInGitRepository(fs::path folder) {
   }
 }
 
+// Whether a folder is the data folder of a server or of an executor, with its tokens.
+bool IsDataFolder(const fs::path& folder) {
+  std::error_code error;
+  return fs::exists(folder / "attune.db", error) ||
+         (fs::exists(folder / "folder-id", error) && fs::exists(folder / "executors", error));
+}
+
 bool SamePlaceAndTime(const struct stat& a, const struct stat& b) {
   return a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
          a.st_mtim.tv_nsec == b.st_mtim.tv_nsec && a.st_ino == b.st_ino;
@@ -86,6 +94,8 @@ class Collector {
   }
 
   Status ListFiles() {
+    if (IsDataFolder(folder_))
+      return Invalid(folder_.string() + " is a data folder of attune, not the folder of a program");
     if (IsInGitRepository(folder_)) {
       if (Status listed = ListWithGit(""); !listed.ok()) return listed;
       if (Status described = DescribeCommit(); !described.ok()) return described;
@@ -122,7 +132,7 @@ class Collector {
       std::string path = below + listed->substr(at, end - at);
       at = end + 1;
       if (path.ends_with('/')) path.pop_back();
-      if (ignored_.MatchesFile(path)) continue;
+      if (ignored_.MatchesFile(path) || IsSkipped(path)) continue;
       // git lists a submodule, or another repository inside this one, as one entry.
       if (fs::is_directory(fs::symlink_status(folder_ / path, error))) {
         if (!fs::exists(folder_ / path / ".git", error)) continue;  // a submodule without its files
@@ -139,23 +149,40 @@ class Collector {
     if (!commit.ok()) return {};  // a repository without a commit
     commit->erase(std::min(commit->find('\n'), commit->size()));
     collected_.commit = *std::move(commit);
-    const Result<std::string> changes = Git("", {"status", "--porcelain", "-z", "--", "."});
+    const Result<std::string> changes =
+        Git("", {"status", "--porcelain", "--untracked-files=no", "-z", "--", "."});
     if (!changes.ok()) return changes.error();
-    collected_.dirty = !changes->empty();
+    const Result<std::string> others =
+        Git("", {"ls-files", "-z", "--others", "--exclude-standard"});
+    if (!others.ok()) return others.error();
+    collected_.dirty = !changes->empty() || HasCodeFile(*others);
     return {};
+  }
+
+  // Whether one of the paths, each with a zero byte at its end, belongs to the code.
+  bool HasCodeFile(std::string_view paths) const {
+    for (size_t at = 0; at < paths.size();) {
+      const size_t end = std::min(paths.find('\0', at), paths.size());
+      const std::string path(paths.substr(at, end - at));
+      if (paths_.contains(path) && !excluded_.MatchesFile(path)) return true;
+      at = end + 1;
+    }
+    return false;
   }
 
   // Visits a folder: for files that `include` matches, or for all files that are not ignored.
   Status Walk(const std::string& below, bool for_included) {
     std::error_code error;
     fs::directory_iterator entries(folder_ / below, error);
+    // An ignored folder that this user cannot read has no file that `include` can name.
+    if (error == std::errc::permission_denied && for_included) return {};
     if (error)
       return SystemError("cannot read the folder " + (folder_ / below).string(), error.value());
     for (; entries != fs::directory_iterator(); entries.increment(error)) {
       if (error) break;
       const std::string path = below + entries->path().filename().string();
       const bool is_folder = entries->symlink_status(error).type() == fs::file_type::directory;
-      if (is_folder ? SkipsFolder(path) : false) continue;
+      if (IsSkippedEntry(path, is_folder)) continue;
       if (!for_included && ignored_.Matches(path, is_folder)) continue;
       if (is_folder && excluded_.Matches(path, true)) continue;
       if (is_folder) {
@@ -169,10 +196,23 @@ class Collector {
     return {};
   }
 
-  bool SkipsFolder(const std::string& path) const {
-    std::error_code error;
-    return path == ".git" || path.ends_with("/.git") ||
-           fs::exists(folder_ / path / "attune.db", error);
+  // Whether no snapshot has this entry. A submodule has a file .git, which names a folder of this
+  // machine. Python writes to __pycache__ in the copies on hosts.
+  bool IsSkippedEntry(const std::string& path, bool is_folder) {
+    const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+    if (name == ".git") return true;
+    if (!is_folder) return false;
+    const auto [known, is_new] = skipped_folders_.try_emplace(path);
+    if (is_new) known->second = name == kPythonCacheName || IsDataFolder(folder_ / path);
+    return known->second;
+  }
+
+  // Whether the path or one of its folders is skipped.
+  bool IsSkipped(const std::string& path) {
+    for (size_t slash = path.find('/'); slash != path.npos; slash = path.find('/', slash + 1)) {
+      if (IsSkippedEntry(path.substr(0, slash), true)) return true;
+    }
+    return IsSkippedEntry(path, false);
   }
 
   Status ReadStates() {
@@ -200,6 +240,10 @@ class Collector {
 
   Status CheckSize() {
     const uint64_t bytes = collected_.manifest.bytes();
+    if (collected_.manifest.files.empty())
+      return Invalid("no file in " + folder_.string() +
+                     " belongs to the code: check code.path, "
+                     "and whether git ignores the folder");
     if (bytes <= options_.bytes_max) return {};
     std::vector<const File*> files;
     for (const File& file : collected_.manifest.files) files.push_back(&file);
@@ -256,7 +300,8 @@ class Collector {
       if (count < 0) return SystemError("cannot read " + path, errno);
       if (count == 0) break;
       const std::string_view piece(bytes.data(), static_cast<size_t>(count));
-      if (read_bytes == 0 && IsPrivateKey(piece.substr(0, 4096)) && !IsIncludedByName(file.path))
+      if (read_bytes == 0 && HasSecretContents(piece.substr(0, 4096)) &&
+          !IsIncludedByName(file.path))
         return SecretError({file.path});
       read_bytes += static_cast<uint64_t>(count);
       hash.Add(piece);
@@ -275,6 +320,7 @@ class Collector {
   Commands& commands_;
   Patterns ignored_, included_, excluded_;
   std::set<std::string> paths_;  // sorted by bytes
+  std::map<std::string, bool> skipped_folders_;
   Collected collected_;
 };
 

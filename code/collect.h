@@ -33,7 +33,7 @@ struct Collected {
 //   of submodules. Elsewhere all files. In both cases without the files that match the patterns in
 //   the folder's .attuneignore.
 // - Files of `include`, and no files of `exclude`.
-// - Never a .git folder, nor a data folder of attune. Sockets and devices are skipped.
+// - Never .git, __pycache__ and data folders of attune. Sockets and devices are skipped.
 //
 // Errors, each with a message that names the file and the next step:
 // - kNotFound: there is no such folder.

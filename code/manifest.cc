@@ -14,7 +14,10 @@ namespace attune::code {
 namespace {
 
 constexpr std::string_view kFirstLine = "attune-code/1";
+constexpr std::string_view kEmptySha256 =
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 constexpr int kLinksFollowedMax = 40;  // as in Linux
+constexpr int kLinkStepsMax = 1'000'000;
 
 std::string Quoted(std::string_view path) { return '"' + ValidUtf8(path) + '"'; }
 
@@ -57,8 +60,15 @@ class Checker {
     if (manifest_.files.size() + manifest_.links.size() > kEntriesMax)
       return Invalid("the code has more than " + std::to_string(kEntriesMax) +
                      " files: exclude folders that training does not need");
+    uint64_t bytes = 0;
     for (const File& file : manifest_.files) {
       if (Status added = AddPath(file.path); !added.ok()) return added;
+      if (file.bytes > uint64_t{kIntegerMax} - bytes) return Invalid("the code is too large");
+      bytes += file.bytes;
+      const auto [known, added] = sizes_.emplace(file.sha256, file.bytes);
+      if ((!added && known->second != file.bytes) ||
+          (file.bytes == 0) != (file.sha256 == kEmptySha256))
+        return Invalid(Quoted(file.path) + " has a SHA-256 that does not fit its size");
     }
     for (const Link& link : manifest_.links) {
       if (Status added = AddPath(link.path); !added.ok()) return added;
@@ -103,7 +113,7 @@ class Checker {
   }
 
   // Follows the link as the kernel does: name by name, and the links on its way.
-  std::string LinkFault(const Link& link) const {
+  std::string LinkFault(const Link& link) {
     if (link.target.empty() || link.target.size() > kPathBytesMax || !IsUtf8(link.target) ||
         HasControlCharacters(link.target)) {
       return "has an invalid target";
@@ -120,6 +130,7 @@ class Checker {
       while (!names.empty() && next == nullptr) {
         const std::string_view name = names.back();
         names.pop_back();
+        if (++steps_ > kLinkStepsMax) return "belongs to links with too long targets";
         if (name.empty() || name == ".") continue;
         if (name == "..") {
           if (folder.empty()) return "leads out of the folder";
@@ -148,10 +159,12 @@ class Checker {
   }
 
   const Manifest& manifest_;
+  std::map<std::string_view, uint64_t> sizes_;  // by SHA-256
   std::set<std::string> entries_;
   std::set<std::string> folders_;
   std::map<std::string, std::string> by_lower_case_;
   std::map<std::string, const Link*> links_;
+  int steps_ = 0;  // names on the ways of all links
 };
 
 // Takes the text before the next tab, and the tab.

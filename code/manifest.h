@@ -16,6 +16,9 @@ inline constexpr size_t kPathBytesMax = 1'024;
 inline constexpr size_t kManifestBytesMax = 8 << 20;
 inline constexpr uint64_t kDefaultBytesMax = 100'000'000;
 
+// Python writes to such folders, also in the copies of a snapshot, so snapshots have none.
+inline constexpr std::string_view kPythonCacheName = "__pycache__";
+
 struct File {
   std::string path;  // relative, with / between names
   uint64_t bytes = 0;
@@ -63,7 +66,8 @@ Result<Manifest> ParseManifest(std::string_view text);
 // - A path is not valid UTF-8, has a control character, leads out of the folder, or is too long.
 // - Two paths are equal, differ only in the case of letters, or one is a folder of the other.
 // - A link leads out of the folder, to nothing, or in a circle.
-// - There are more than kEntriesMax entries.
+// - There are more than kEntriesMax entries, or the sum of the sizes is not exact in JSON.
+// - Files of different sizes have the same hash.
 // REQUIRES: files and links are sorted.
 Status CheckManifest(const Manifest& manifest);
 

@@ -38,8 +38,15 @@ bool HasSecretName(std::string_view path) {
          });
 }
 
-bool IsPrivateKey(std::string_view first_bytes) {
+bool HasSecretContents(std::string_view first_bytes) {
   constexpr std::string_view kBegin = "-----BEGIN ";
+  constexpr std::string_view kJoin = "sha256:";  // then a fingerprint, a colon and a token
+  constexpr size_t kFingerprintDigits = 64;
+  if (first_bytes.starts_with(kJoin) &&
+      first_bytes.find_first_not_of("0123456789abcdef", kJoin.size()) ==
+          kJoin.size() + kFingerprintDigits &&
+      first_bytes[kJoin.size() + kFingerprintDigits] == ':')
+    return true;
   const size_t begin = first_bytes.find(kBegin);
   if (begin == first_bytes.npos) return false;
   const std::string_view line = first_bytes.substr(begin, first_bytes.find('\n', begin) - begin);

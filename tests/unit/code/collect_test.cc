@@ -121,6 +121,42 @@ TEST_F(CodeCollect, SkipsDataFoldersAndGit) {
   Write("attune-data/trials/log");
   EXPECT_THAT(Paths(), ElementsAre("train.py"));
   EXPECT_THAT(Paths({.include = {"**/log"}}), ElementsAre("train.py"));
+  Write("module/.git", "gitdir: /home/ada/.git/worktrees/module\n");
+  EXPECT_THAT(Paths({.include = {"*"}}), ElementsAre("train.py"));
+  Write("attune.db");
+  EXPECT_EQ(ErrorOf(), ErrorCode::kInvalid) << "the folder itself is a data folder";
+}
+
+TEST_F(CodeCollect, SkipsTheDataFolderOfAnExecutorAndCachesOfPython) {
+  Write("train.py");
+  Write("attune-data/folder-id");
+  Write("attune-data/executors/a/lock");
+  Write("attune-data/join");
+  Write("lib/__pycache__/net.pyc");
+  EXPECT_THAT(Paths(), ElementsAre("train.py"));
+  Write("join", "sha256:" + std::string(64, 'a') + ":token\n");
+  EXPECT_EQ(ErrorOf(), ErrorCode::kInvalid) << "executors join with it";
+}
+
+TEST_F(CodeCollect, SkipsDataFoldersInAGitRepository) {
+  Git("init -q");
+  Write("train.py");
+  Write("attune-data/attune.db");
+  Write("attune-data/token");
+  EXPECT_THAT(Paths(), ElementsAre("train.py"));
+}
+
+TEST_F(CodeCollect, OnlyFilesOfTheCodeMakeItDirty) {
+  Git("init -q");
+  Write("train.py");
+  Git("add .");
+  Git("commit -q -m first");
+  Write("attune-data/attune.db");
+  Write("notes.txt");
+  EXPECT_FALSE(CollectAll({.exclude = {"notes.txt"}})->dirty);
+  EXPECT_TRUE(CollectAll()->dirty);
+  Write("train.py", "changed\n");
+  EXPECT_TRUE(CollectAll({.exclude = {"notes.txt"}})->dirty);
 }
 
 TEST_F(CodeCollect, FilesThatLookLikeSecretsAreRefused) {
@@ -169,7 +205,7 @@ TEST_F(CodeCollect, PipesAreSkipped) {
   EXPECT_THAT(Paths(), ElementsAre("train.py"));
 }
 
-TEST_F(CodeCollect, AnEmptyFolderHasAnEmptySnapshot) { EXPECT_TRUE(Paths().empty()); }
+TEST_F(CodeCollect, RefusesAFolderWithoutFiles) { EXPECT_EQ(ErrorOf(), ErrorCode::kInvalid); }
 
 }  // namespace
 }  // namespace attune::code

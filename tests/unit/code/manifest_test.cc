@@ -115,5 +115,22 @@ TEST(CodeManifest, HasALimitOfEntries) {
   EXPECT_FALSE(CheckManifest(Files(paths)).ok());
 }
 
+TEST(CodeManifest, RefusesSizesWhoseSumIsNotExact) {
+  std::string text = "attune-code/1\n";
+  for (const char* path : {"a", "b"})
+    text += "file\t644\t9007199254740991\t" + std::string(64, 'a') + "\t" + path + "\n";
+  EXPECT_EQ(ParseManifest(text).error().code, ErrorCode::kInvalid);
+}
+
+TEST(CodeManifest, RefusesLinksThatTakeLongToFollow) {
+  std::string folders;
+  for (int i = 0; i < 199; ++i) folders += "a/../";
+  std::string text = "attune-code/1\nfile\t644\t1\t" + std::string(64, 'a') + "\ta/f\n";
+  for (int i = 100; i < 700; ++i)
+    text += "link\t" + folders + (i % 30 == 10 ? "a/f" : "l" + std::to_string(i - 1)) + "\tl" +
+            std::to_string(i) + "\n";
+  EXPECT_EQ(ParseManifest(text).error().code, ErrorCode::kInvalid);
+}
+
 }  // namespace
 }  // namespace attune::code
