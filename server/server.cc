@@ -13,12 +13,14 @@
 #include "logging/log.h"
 #include "server/best_keeper.h"
 #include "server/checkpoint_storage.h"
+#include "server/code_keeper.h"
 #include "server/conductor/conductor.h"
 #include "server/conductor/log_keeper.h"
 #include "server/conductor/proposal_runner.h"
 #include "server/conductor/thread_pool.h"
 #include "server/curve_keeper.h"
 #include "server/folder/browser_sessions.h"
+#include "server/folder/code_storage.h"
 #include "server/folder/data_folder.h"
 #include "server/folder/log_mark.h"
 #include "server/folder/secrets.h"
@@ -137,32 +139,39 @@ struct Server::Parts {
         sessions(folder.path()),
         secrets(folder.path()),
         storage(std::move(opened_storage)),
+        code(folder.path() / "code", options.code_bytes_max),
         reader(Reader::MakeLazy(folder.database())),
         marks(folder.path()),
         conductor(*options.algorithms, store, SteadyClock()),
         log_keeper(conductor, marks),
         proposal_runner(conductor,
                         [this](std::function<void()> job) { thinking.Run(std::move(job)); }),
-        executors(conductor,
-                  {.may_join = [this](const std::string& token) { return MayJoin(token); },
-                   .new_identity = NewIdentity,
-                   .awaits_identity = [this] { return log_keeper.AwaitsIdentity(); },
-                   .run = NewIdentity().value,
-                   .lease_ttl = options.lease_ttl,
-                   .value_of = [this](const std::string& name) { return ValueOf(name); },
-                   .mask = [this](std::string& text) { Mask(text); },
-                   .read_piece =
-                       [this](const CheckpointId& id, const std::string& file, uint64_t offset,
-                              uint32_t limit_bytes) {
-                         return ReadPiece(id, file, offset, limit_bytes);
-                       }}),
+        executors(
+            conductor,
+            {.may_join = [this](const std::string& token) { return MayJoin(token); },
+             .new_identity = NewIdentity,
+             .awaits_identity = [this] { return log_keeper.AwaitsIdentity(); },
+             .run = NewIdentity().value,
+             .lease_ttl = options.lease_ttl,
+             .value_of = [this](const std::string& name) { return ValueOf(name); },
+             .mask = [this](std::string& text) { Mask(text); },
+             .read_piece =
+                 [this](const CheckpointId& id, const std::string& file, uint64_t offset,
+                        uint32_t limit_bytes) { return ReadPiece(id, file, offset, limit_bytes); },
+             .read_code =
+                 [this](const std::string& digest, const std::string& part, uint64_t offset,
+                        uint32_t limit_bytes) {
+                   return ReadCode(digest, part, offset, limit_bytes);
+                 }}),
         backend(conductor, executors, *reader, secrets, storage ? &*storage : nullptr),
+        code_keeper(code, *reader),
         curves(folder.database()),
         host(options.host),
         rpc_host(options.rpc_host) {
     conductor.SetWallClock(WallClock());
     conductor.Subscribe(&proposal_runner);
     conductor.Subscribe(&curves);
+    conductor.Subscribe(&code_keeper);
     if (!storage) return;
     keeper = std::make_unique<BestKeeper>(*storage, backend.checkpoints(), *reader);
     conductor.Subscribe(keeper.get());
@@ -194,6 +203,7 @@ struct Server::Parts {
                                            .reader = reader.get(),
                                            .algorithms = options.algorithms,
                                            .named_tokens = &named_tokens,
+                                           .code = &code,
                                            .sessions = &sessions,
                                            .assets = options.assets});
     if (!http_started.ok()) return http_started.error();
@@ -246,11 +256,19 @@ struct Server::Parts {
     return ExecutorService::FilePiece{std::move(piece->data), piece->file_bytes};
   }
 
+  Result<ExecutorService::FilePiece> ReadCode(const std::string& digest, const std::string& part,
+                                              uint64_t offset, uint32_t limit_bytes) {
+    auto piece = code.Read(digest, part, offset, limit_bytes);
+    if (!piece.ok()) return piece.error();
+    return ExecutorService::FilePiece{std::move(piece->data), piece->file_bytes};
+  }
+
   DataFolder folder;
   const NamedTokens named_tokens;
   const BrowserSessions sessions;
   const Secrets secrets;
   const std::optional<CheckpointStorage> storage;
+  CodeStorage code;
   DeferredStore store;
   std::unique_ptr<Reader> reader;
   FolderLogMarks marks;
@@ -260,6 +278,7 @@ struct Server::Parts {
   ProposalRunner proposal_runner;
   ExecutorService executors;
   ServerBackend backend;
+  CodeKeeper code_keeper;
   CurveKeeper curves;
   std::unique_ptr<BestKeeper> keeper;  // null: no storage
   std::unique_ptr<RpcServer> rpc;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "code/manifest.h"
 #include "core/algorithms/algorithms.h"
 #include "server/http/http_server.h"
 
@@ -31,7 +32,8 @@ struct ServerOptions {
   std::chrono::milliseconds lease_ttl{15'000};
   // The folder for copies of the best checkpoints, which outlive executors; empty: no copies.
   std::filesystem::path storage_path;
-  std::optional<GpuHourPrice> gpu_hour_price;  // nullopt: costs have no money
+  uint64_t code_bytes_max = code::kDefaultBytesMax;  // of a snapshot of code
+  std::optional<GpuHourPrice> gpu_hour_price;        // nullopt: costs have no money
 };
 
 // A tuning server: the conductor, its store, REST and the executors' service in one process.

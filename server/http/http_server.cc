@@ -33,6 +33,7 @@ class HttpServer::Parts {
               .gpu_hour_price = options_.gpu_hour_price,
               .streams = options_.limits.streams,
               .named_tokens = options_.named_tokens,
+              .code = options_.code,
               .pages = &pages_}),
         event_stream_(*options_.backend, *options_.reader),
         exchange_([this](const Request& request) { return Answer(request); }) {}

@@ -11,6 +11,7 @@
 #include "core/algorithms/algorithms.h"
 #include "core/analysis/cost.h"
 #include "server/folder/browser_sessions.h"
+#include "server/folder/code_storage.h"
 #include "server/folder/named_tokens.h"
 #include "server/http/answers/pages.h"
 #include "server/http/backend/backend.h"
@@ -46,6 +47,7 @@ class HttpServer {
     Reader* reader = nullptr;
     const Algorithms* algorithms = nullptr;
     const NamedTokens* named_tokens = nullptr;  // additional tokens; null: none
+    CodeStorage* code = nullptr;                // snapshots of code; null: the server keeps none
     const BrowserSessions* sessions = nullptr;
     std::span<const Asset> assets;
   };

@@ -229,6 +229,34 @@ void AddFetch(const State& state, const Trial& trial, const PieceServers& server
   }
 }
 
+// The executors whose gangs of this sweep run, and therefore have its code.
+std::vector<std::string> SendersOfCode(const Sweep& sweep, const std::string& receiver) {
+  std::vector<std::string> senders;
+  for (const TrialNumber number : sweep.live) {
+    const Trial& trial = *sweep.Find(number);
+    if (!trial.live || trial.live->state != AttemptState::kRunning) continue;
+    for (const RankSlot& slot : trial.live->ranks) {
+      if (slot.executor == receiver || std::ranges::find(senders, slot.executor) != senders.end())
+        continue;
+      senders.push_back(slot.executor);
+      if (std::ssize(senders) == kPieceServersMax) return senders;
+    }
+  }
+  return senders;
+}
+
+void AddCode(const Sweep& sweep, const Trial& trial, const std::string& executor,
+             const PieceServers& server_of, v1::Program& out) {
+  const auto& code = sweep.spec.program.code;
+  if (!code) return;
+  out.mutable_code()->set_digest(code->digest);
+  out.mutable_code()->set_writable(code->writable);
+  if (!server_of || trial.live->state != AttemptState::kAssigned) return;
+  for (const std::string& sender : SendersOfCode(sweep, executor)) {
+    if (auto server = server_of(sender)) *out.mutable_code()->add_servers() = *std::move(server);
+  }
+}
+
 void AddVariable(const std::string& name, std::string value, v1::Program& program) {
   v1::NamedValue& variable = *program.add_environment();
   variable.set_name(name);
@@ -272,6 +300,7 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
   v1::Program& program = *out.mutable_program();
   for (const std::string& argument : spec.program.command) program.add_command(argument);
   AddEnvironment(spec.program, value_of, program);
+  AddCode(sweep, trial, executor, server_of, program);
   program.set_working_directory(spec.program.working_directory);
   program.set_report_pattern(spec.program.report_pattern);
   for (const LogPolicy& policy : spec.failure.on_log) out.add_log_patterns(policy.pattern);

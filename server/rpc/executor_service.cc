@@ -39,6 +39,7 @@ ExecutorService::ExecutorService(Conductor& conductor, Options options)
       may_join_(options.may_join),
       mask_(std::move(options.mask)),
       read_piece_(std::move(options.read_piece)),
+      read_code_(std::move(options.read_code)),
       fetching_(kFetchThreads),
       sessions_(*this,
                 {.may_join = std::move(options.may_join),
@@ -245,7 +246,7 @@ grpc::ServerUnaryReactor* ExecutorService::Fetch(grpc::CallbackServerContext* co
     --fetches_;
     reactor->Finish({grpc::StatusCode::UNAVAILABLE,
                      std::to_string(kFetchesMax) +
-                         " requests for checkpoints are waiting already; try again in a moment"});
+                         " requests for files are waiting already; try again in a moment"});
     return reactor;
   }
   fetching_.Run([this, context, reactor, request, piece] {
@@ -253,8 +254,11 @@ grpc::ServerUnaryReactor* ExecutorService::Fetch(grpc::CallbackServerContext* co
     if (context->IsCancelled())
       return reactor->Finish(
           {grpc::StatusCode::CANCELLED, "the executor no longer waits for the answer"});
-    auto read = read_piece_(FromProto(request->checkpoint()), request->file(), request->offset(),
-                            request->limit_bytes());
+    auto read = request->code().empty()
+                    ? read_piece_(FromProto(request->checkpoint()), request->file(),
+                                  request->offset(), request->limit_bytes())
+                    : read_code_(request->code(), request->file(), request->offset(),
+                                 request->limit_bytes());
     if (!read.ok()) {
       const bool passes = read.error().code == ErrorCode::kUnavailable;
       return reactor->Finish({passes ? grpc::StatusCode::UNAVAILABLE : grpc::StatusCode::NOT_FOUND,

@@ -34,6 +34,9 @@ class ExecutorService final : public v1::Executors::CallbackService,
   // Reads a part of a checkpoint's file, wherever it is stored. Blocks.
   using ReadPiece = std::function<Result<FilePiece>(const CheckpointId& id, const std::string& file,
                                                     uint64_t offset, uint32_t limit_bytes)>;
+  // Reads a piece of a part of a snapshot of code. Blocks.
+  using ReadCode = std::function<Result<FilePiece>(
+      const std::string& digest, const std::string& part, uint64_t offset, uint32_t limit_bytes)>;
   struct Options {
     // Whether a token allows its owner to join as an executor. Called often, by any thread.
     std::function<bool(const std::string& token)> may_join;
@@ -48,6 +51,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
     std::function<void(std::string& text)> mask = {};
     ReadPiece read_piece =
         {};  // for executors that fetch others' checkpoints; called by several threads
+    ReadCode read_code = {};  // for executors that fetch code; called by several threads
   };
   struct LogSlice {
     std::string data;
@@ -131,6 +135,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
   const std::function<bool(const std::string& token)> may_join_;
   const std::function<void(std::string& text)> mask_;
   const ReadPiece read_piece_;
+  const ReadCode read_code_;
   Requests<v1::LogChunk> logs_{kLogWaitLimits};
   Requests<v1::CheckpointPiece> pieces_{kPieceWaitLimits};
   ThreadPool fetching_;

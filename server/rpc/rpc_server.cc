@@ -95,7 +95,9 @@ RpcServer::~RpcServer() {
 }
 
 std::shared_ptr<grpc::Channel> RpcServer::LocalChannel() {
-  return server_->InProcessChannel(grpc::ChannelArguments());
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);  // pieces of files and assignments may exceed 4 MiB
+  return server_->InProcessChannel(arguments);
 }
 
 void RpcServer::WatchLeases(std::chrono::milliseconds period) {

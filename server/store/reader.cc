@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/message_limits.h"
 #include "base/result.h"
 #include "core/log/request_key.h"
 #include "server/store/curves.h"
@@ -447,6 +448,28 @@ Result<StateCounts> Reader::CountStates() {
       if (!rows.status().ok()) return rows.status().error();
     }
     return counts;
+  });
+}
+
+// A snapshot must not be deleted because of a file that SQLite cannot read as JSON, so this
+// searches the text.
+Result<std::set<std::string>> Reader::CodeDigests() {
+  using Digests = std::set<std::string>;
+  return InSnapshot<Digests>([](sqlite::Connection& connection) -> Result<Digests> {
+    constexpr std::string_view kPrefix = "sha256:";
+    constexpr size_t kDigestBytes = kPrefix.size() + 64;
+    Digests digests;
+    sqlite::Rows rows =
+        connection.Query("SELECT spec FROM sweeps WHERE instr(spec, 'sha256:') > 0");
+    while (rows.Next()) {
+      const std::string text(rows.Text(0));
+      for (size_t at = text.find(kPrefix); at != text.npos; at = text.find(kPrefix, at + 1)) {
+        std::string digest = text.substr(at, kDigestBytes);
+        if (IsDigest(digest)) digests.insert(std::move(digest));
+      }
+    }
+    if (!rows.status().ok()) return rows.status().error();
+    return digests;
   });
 }
 

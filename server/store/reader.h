@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -53,6 +54,8 @@ class Reader {
   };
   Result<SweepFile> FileOf(SweepId id);       // kNotFound
   Result<SweepSpec> FirstSpecOf(SweepId id);  // before any edit. kNotFound
+  // The digests of the code of all sweeps, and perhaps other texts of their files that are digests.
+  Result<std::set<std::string>> CodeDigests();
 
   // kNotFound: no such sweep. kUnavailable: the query takes longer than kTrialsTime.
   Result<TrialPage> Trials(SweepId sweep, const TrialQuery& query);

@@ -246,6 +246,8 @@ rest::Sweep RenderSweep(const SweepRow& row, const std::vector<Step>& rungs,
     sweep.constraints[constraint.metric] = {.min = constraint.min, .max = constraint.max};
   if (const BestTrial* best = row.Best()) sweep.best = RenderBest(*best);
   for (const BestTrial& report : row.front) sweep.pareto_front.push_back(RenderBest(report));
+  if (const auto& code = spec.program.code)
+    sweep.code = rest::SweepCode{code->digest, code->commit, code->dirty};
   if (row.edit)
     sweep.edited = {.time = row.edit->time, .actor = row.edit->actor, .changes = row.edit->changes};
   return sweep;

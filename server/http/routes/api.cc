@@ -33,6 +33,7 @@ constexpr const char* kTrials = "/api/v1/sweeps/{sweep}/trials";
 constexpr const char* kTrial = "/api/v1/sweeps/{sweep}/trials/{trial}";
 constexpr const char* kCheckpoint =
     "/api/v1/sweeps/{sweep}/trials/{trial}/checkpoints/{checkpoint}";
+constexpr const char* kCode = "/api/v1/code/{code}";
 constexpr const char* kTokens = "/api/v1/tokens";
 constexpr const char* kExecutor = "/api/v1/executors/{executor}";
 
@@ -45,7 +46,7 @@ Api::Api(Options options)
       service_(*options_.backend, options_.version),
       metrics_(*options_.backend, *options_.reader, options_.version),
       events_(*options_.reader, options_.streams),
-      sweeps_(*options_.backend, *options_.reader, answers_, *options_.algorithms,
+      sweeps_(*options_.backend, *options_.reader, answers_, *options_.algorithms, options_.code,
               options_.gpu_hour_price),
       replays_(*options_.reader, *options_.algorithms),
       reports_(*options_.reader, options_.pages, options_.version,
@@ -54,6 +55,7 @@ Api::Api(Options options)
       ask_tell_(*options_.backend, *options_.reader),
       schedules_(*options_.reader),
       checkpoints_(*options_.backend, *options_.reader, answers_),
+      code_(options_.code),
       executors_(*options_.backend),
       usage_(*options_.backend, *options_.reader),
       tokens_(options_.named_tokens) {}
@@ -137,6 +139,16 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", kCheckpoint, "pin", Call<&Api::checkpoints_, &Checkpoints::Pin>},
       {"POST", kCheckpoint, "unpin", Call<&Api::checkpoints_, &Checkpoints::Unpin>},
       {"DELETE", kCheckpoint, "", Call<&Api::checkpoints_, &Checkpoints::Drop>},
+
+      {"GET", kCode, "", Call<&Api::code_, &Code::Get>, Route::Tables::kNotNeeded},
+      {"GET", "/api/v1/code/{code}/manifest", "", Call<&Api::code_, &Code::GetManifest>,
+       Route::Tables::kNotNeeded},
+      {"POST", "/api/v1/code/{code}/manifest", "", Call<&Api::code_, &Code::SendManifest>,
+       Route::Tables::kNotNeeded},
+      {"GET", "/api/v1/code/{code}/pack", "", Call<&Api::code_, &Code::GetPack>,
+       Route::Tables::kNotNeeded},
+      {"POST", "/api/v1/code/{code}/pack", "", Call<&Api::code_, &Code::SendPack>,
+       Route::Tables::kNotNeeded},
 
       {"GET", "/api/v1/executors", "", Call<&Api::executors_, &Executors::List>,
        Route::Tables::kNotNeeded},

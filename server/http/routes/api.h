@@ -8,6 +8,7 @@
 #include "server/http/answers/pages.h"
 #include "server/http/backend/backend.h"
 #include "server/http/routes/checkpoints/checkpoints.h"
+#include "server/http/routes/code/code.h"
 #include "server/http/routes/fleet/executors.h"
 #include "server/http/routes/fleet/pilots.h"
 #include "server/http/routes/fleet/usage.h"
@@ -39,9 +40,10 @@ class Api {
     std::optional<GpuHourPrice> gpu_hour_price;  // nullopt: costs have no money
     int streams = HttpLimits{}.streams;
     const NamedTokens* named_tokens = nullptr;  // outlive the object; null: none
+    CodeStorage* code = nullptr;                // outlive the object; null: none
     const Pages* pages = nullptr;               // outlive the object; null: none
   };
-  // REQUIRES: no null pointer except `named_tokens` and `pages`.
+  // REQUIRES: no null pointer except the last three.
   explicit Api(Options options);
 
   // Answers a request. REQUIRES: its access was checked.
@@ -67,6 +69,7 @@ class Api {
   AskTell ask_tell_;
   Schedules schedules_;
   Checkpoints checkpoints_;
+  Code code_;
   Executors executors_;
   Usage usage_;
   Tokens tokens_;

@@ -31,17 +31,31 @@ rest::ProblemType TypeOf(ErrorCode code) {
   return kInternal;
 }
 
-}  // namespace
-
-Response Problem(rest::ProblemType type, std::string detail, std::vector<rest::Fault> faults) {
+rest::Problem MakeProblem(rest::ProblemType type, std::string detail) {
   const rest::ProblemRow& row = rest::kProblems[static_cast<size_t>(type)];
-  rest::Problem problem{
-      .type = row.type, .title = row.title, .status = row.status, .detail = std::move(detail)};
-  if (!faults.empty()) problem.errors = std::move(faults);
-  Response response{.status = row.status, .content_type = "application/problem+json"};
+  return {.type = row.type, .title = row.title, .status = row.status, .detail = std::move(detail)};
+}
+
+Response AnswerWith(const rest::Problem& problem) {
+  Response response{.status = static_cast<int>(problem.status),
+                    .content_type = "application/problem+json"};
   response.body = Dump(rest::ToJson(problem));
   response.Set("Cache-Control", "no-store");
   return response;
+}
+
+}  // namespace
+
+Response Problem(rest::ProblemType type, std::string detail, std::vector<rest::Fault> faults) {
+  rest::Problem problem = MakeProblem(type, std::move(detail));
+  if (!faults.empty()) problem.errors = std::move(faults);
+  return AnswerWith(problem);
+}
+
+Response CodeRequired(std::string detail, rest::RequiredCode code) {
+  rest::Problem problem = MakeProblem(rest::ProblemType::kCodeRequired, std::move(detail));
+  problem.code = std::move(code);
+  return AnswerWith(problem);
 }
 
 Response Problem(const Error& error) {

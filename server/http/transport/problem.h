@@ -13,6 +13,9 @@ namespace attune::server {
 // each type. `faults` lists the faults of a body with their places.
 Response Problem(rest::ProblemType type, std::string detail, std::vector<rest::Fault> faults = {});
 
+// The problem of a sweep file with `code` whose snapshot the server does not have.
+Response CodeRequired(std::string detail, rest::RequiredCode code);
+
 // The problem for an error, by its code. If the client may try again, the answer says when.
 Response Problem(const Error& error);
 

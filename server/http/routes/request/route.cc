@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/message_limits.h"
 #include "base/parse_number.h"
 
 namespace attune::server {
@@ -53,6 +54,10 @@ bool ReadSegment(std::string_view pattern, std::string_view segment, Target& tar
   if (pattern == "{token}") {
     target.token = segment;
     return !segment.empty();
+  }
+  if (pattern == "{code}") {
+    target.code = "sha256:" + std::string(segment);
+    return IsDigest(target.code);
   }
   return !pattern.empty() && pattern == segment;
 }

@@ -15,6 +15,7 @@ struct Target {
   Step step;
   std::string executor;
   std::string token;  // the name
+  std::string code;   // the digest of a snapshot
 
   SweepId sweep() const { return trial.sweep; }
   CheckpointId checkpoint() const { return {trial, attempt, step}; }
@@ -29,7 +30,7 @@ struct Path {
 };
 
 // Returns the ids in a path if it matches `pattern`, which consists of words and placeholders
-// ({sweep}, {trial}, {checkpoint}, {executor}, {token}); nullopt otherwise.
+// ({sweep}, {trial}, {checkpoint}, {executor}, {token}, {code}); nullopt otherwise.
 std::optional<Target> Match(std::string_view pattern, std::string_view path);
 
 }  // namespace attune::server

@@ -17,6 +17,11 @@ sweepfile::Parsed ParseSweepFile(const Request& request, const Algorithms& algor
       .directory_from = "the query `directory`", .algorithms = &algorithms, .program_fault = {}};
   if (const auto file = request.Query("file"); file && !file->empty()) options.file = *file;
   options.directory = request.Query("directory").value_or("");
+  if (const auto digest = request.Query("code_digest"); digest && !digest->empty())
+    options.snapshot =
+        sweepfile::Snapshot{.digest = *digest,
+                            .commit = request.Query("code_commit").value_or(""),
+                            .dirty = request.Query("code_dirty").value_or("") == "true"};
   return sweepfile::ParseSweep(request.body, options);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -66,6 +67,21 @@ std::optional<Response> Sweeps::RefuseUndefinedSecrets(const SweepSpec& spec) {
                                                           " on the server's host");
 }
 
+Response Sweeps::RequireCode(const Request& request, const CodeSpec& code) {
+  const bool is_sent = !request.Query("code_digest").value_or("").empty();
+  return CodeRequired(
+      code.digest.empty()
+          ? "code: the server needs a snapshot of these files, which attune and the Python client "
+            "send"
+          : "code.digest: the server has no snapshot " + code.digest +
+                (is_sent ? "; send it again" : "; remove the digest to send the files again"),
+      {.path = code.path,
+       .include = code.include,
+       .exclude = code.exclude,
+       .digest = is_sent ? "" : code.digest,
+       .bytes_max = code_ == nullptr ? 0 : static_cast<int64_t>(code_->bytes_max())});
+}
+
 // Reads the results of earlier sweeps from the tables.
 Result<std::vector<WarmStart>> Sweeps::WarmStartsOf(const SweepSpec& spec) {
   std::vector<WarmStart> starts;
@@ -118,12 +134,19 @@ Response Sweeps::Create(const Request& request, const Target&) {
   if (auto reused = RefuseReusedKey(reader_, SweepId(0), *key)) return *std::move(reused);
   if (const Status absolute = CheckDirectory(request); !absolute.ok())
     return Problem(absolute.error());
+  if (const auto dirty = BooleanQuery(request, "code_dirty"); !dirty.ok())
+    return Problem(dirty.error());
   sweepfile::Parsed parsed = ParseSweepFile(request, algorithms_);
   if (!parsed.spec) return Refuse(parsed.faults);
   const auto earlier = FindRequested(*key);
   if (!earlier.ok()) return Problem(earlier.error());
   if (*earlier) return AnswerCreated(request, **earlier);
   if (auto refusal = RefuseUndefinedSecrets(*parsed.spec)) return *std::move(refusal);
+  std::shared_ptr<void> kept;  // until the sweep is created
+  if (const auto& code = parsed.spec->program.code) {
+    if (code_ != nullptr) kept = code_->Keep(code->digest);
+    if (!kept) return RequireCode(request, *code);
+  }
   CreateSweep command{*std::move(parsed.spec), request.body, *std::move(key), request.actor};
   command.path = PathOf(request);
   const auto id = CreateOrFind(std::move(command), request.actor);

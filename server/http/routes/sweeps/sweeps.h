@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "core/algorithms/algorithms.h"
 #include "core/log/command.h"
+#include "server/folder/code_storage.h"
 #include "server/http/answers/answers.h"
 #include "server/http/backend/backend.h"
 #include "server/http/routes/request/route.h"
@@ -27,13 +28,14 @@ inline constexpr int kActivityPageDefault = 100;
 // Handles requests for sweeps: creation, reads and control. Any thread.
 class Sweeps {
  public:
-  // All arguments must outlive the object.
+  // All arguments must outlive the object. `code` is null if the server keeps no code.
   Sweeps(Backend& backend, Reader& reader, const Answers& answers, const Algorithms& algorithms,
-         const std::optional<GpuHourPrice>& price)
+         CodeStorage* code, const std::optional<GpuHourPrice>& price)
       : backend_(backend),
         reader_(reader),
         answers_(answers),
         algorithms_(algorithms),
+        code_(code),
         price_(price) {}
 
   Response Create(const Request& request, const Target& target);
@@ -61,6 +63,7 @@ class Sweeps {
 
  private:
   std::optional<Response> RefuseUndefinedSecrets(const SweepSpec& spec);
+  Response RequireCode(const Request& request, const CodeSpec& code);
   Result<std::vector<WarmStart>> WarmStartsOf(const SweepSpec& spec);
   Result<std::optional<SweepId>> FindRequested(const std::string& key);
   Response AnswerScheduled(SweepId id);
@@ -72,6 +75,7 @@ class Sweeps {
   Reader& reader_;
   const Answers& answers_;
   const Algorithms& algorithms_;
+  CodeStorage* const code_;
   const std::optional<GpuHourPrice>& price_;
   std::mutex annotating_;  // two changes of tags at once do not undo each other
 };

@@ -15,13 +15,16 @@ namespace {
 
 using ContractTest = HttpFixture;
 
+constexpr char kHex[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
 // A path of the contract with ids for its placeholders.
 std::string FillPlaceholders(std::string path) {
   for (const auto& [name, value] : {std::pair("{sweep}", "s1"),
                                     {"{trial}", "0"},
                                     {"{checkpoint}", "1-3"},
                                     {"{executor}", "box"},
-                                    {"{token}", "ada"}}) {
+                                    {"{token}", "ada"},
+                                    {"{code}", kHex}}) {
     if (const size_t at = path.find(name); at != std::string::npos)
       path.replace(at, std::string(name).size(), value);
   }
