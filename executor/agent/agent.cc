@@ -12,6 +12,7 @@
 
 #include "attune/v1/executor.grpc.pb.h"
 #include "base/version.h"
+#include "code/tree.h"
 #include "executor/agent/backoff.h"
 #include "executor/agent/connection.h"
 #include "executor/agent/data_folder.h"
@@ -27,10 +28,10 @@
 #include "executor/gang/supervisor.h"
 #include "executor/health/health_watch.h"
 #include "executor/processes/boot_clock.h"
-#include "executor/transfer/checkpoint_fetcher.h"
 #include "executor/transfer/checkpoint_sender.h"
 #include "executor/transfer/direct_pieces.h"
 #include "executor/transfer/direct_sender.h"
+#include "executor/transfer/fetcher.h"
 #include "executor/transfer/remover.h"
 #include "executor/transfer/server_pieces.h"
 #include "logging/log.h"
@@ -189,7 +190,10 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
 
   void Run(gang::GangSpec spec) override {
     spec.host = options_.host;
-    health_->OnGangStarted(spec.attempt, {spec.attempt_dir, spec.checkpoint_dir, spec.files_dir});
+    std::vector<std::filesystem::path> folders{spec.attempt_dir, spec.checkpoint_dir,
+                                               spec.files_dir};
+    if (spec.code) folders.push_back(spec.work_dir);
+    health_->OnGangStarted(spec.attempt, std::move(folders));
     supervisor_->Run(std::move(spec));
   }
   void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override {
@@ -209,6 +213,22 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   void SetDeadline(gang::BootClock::time_point deadline) override {
     supervisor_->SetDeadline(deadline == Machine::kNever ? std::chrono::nanoseconds(0)
                                                          : deadline.time_since_epoch());
+  }
+
+  // Ends waiting gangs if this process was suspended until the lease was over. Their trials may run
+  // elsewhere, so they must not start.
+  void CheckLease() { machine_.Step(CurrentTime()); }
+
+  std::filesystem::path CodeFolder() const { return lock_.folder / "code"; }
+  void FetchCode(const gang::GangSpec& spec) {
+    code_fetcher_->Fetch(spec.attempt, spec.code->files, spec.code->files.code,
+                         [spec](const std::filesystem::path& copy) {
+                           const Status made = gang::MakeFolders(spec);
+                           return made.ok() ? code::MakeWorkFolder(copy, spec.work_dir,
+                                                                   spec.program.working_directory,
+                                                                   spec.code->writable)
+                                            : made;
+                         });
   }
 
   void Remove(const Removals& removals) override { remover_.SetRemovals(removals); }
@@ -233,9 +253,17 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   Remover remover_;
   LogReader log_reader_;
   CheckpointSender sender_;
-  ServerPieces server_pieces_;
-  DirectPieces pieces_;
-  std::unique_ptr<CheckpointFetcher> fetcher_;
+  // The sources of a fetcher; each fetcher uses its own on its own thread.
+  struct Sources {
+    Sources(ServerStub stub, const std::string& token)
+        : server(std::move(stub), token), direct(server) {}
+    ServerPieces server;
+    DirectPieces direct;
+  };
+  Sources checkpoint_sources_;
+  Sources code_sources_;
+  std::unique_ptr<Fetcher> checkpoint_fetcher_;
+  std::unique_ptr<Fetcher> code_fetcher_;
   std::unique_ptr<HealthWatch> health_;
   std::unique_ptr<Connection> connection_;  // null while the channel opens
   uint64_t connection_number_ = 0;
@@ -257,15 +285,22 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
       log_position_file_(lock_.folder / "seen", 3, 1),
       pinned_(options_.fingerprint.empty() ? std::nullopt
                                            : std::optional<PinnedServer>(options_.fingerprint)),
-      direct_sender_(folders_, options_.host.address),
+      direct_sender_(folders_, CodeFolder(), options_.host.address),
       channel_(MakeServerChannel(options_, pinned_)),
       machine_(MakeHello(options_, lock_.started_us, direct_sender_, log_position_file_), folders_,
                std::random_device{}(), *this, gangs_, *this, options_.give_up,
                options_.time_left ? gang::BootClock::now() + *options_.time_left : Machine::kNever),
       gangs_(*this,
-             {.fetch = [this](const auto& attempt, const auto& checkpoint,
-                              const auto& digest) { fetcher_->Fetch(attempt, checkpoint, digest); },
-              .release = [this](const auto& attempt) { fetcher_->Release(attempt); }},
+             {.checkpoint =
+                  [this](const auto& attempt, const auto& files, const auto& digest) {
+                    checkpoint_fetcher_->Fetch(attempt, files, digest);
+                  },
+              .code = [this](const gang::GangSpec& spec) { FetchCode(spec); },
+              .release =
+                  [this](const auto& attempt) {
+                    checkpoint_fetcher_->Release(attempt);
+                    code_fetcher_->Release(attempt);
+                  }},
              [this](const gang::AttemptId& attempt, gang::Ended ended) {
                Post([this, fact = gang::Fact{attempt, CurrentTime().wall_us, std::move(ended)}] {
                  OnFact(fact);
@@ -291,8 +326,8 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
                   }),
       sender_(
           folders_, [this] { return channel_->stub(); }, options_.token),
-      server_pieces_([this] { return channel_->stub(); }, options_.token),
-      pieces_(server_pieces_),
+      checkpoint_sources_([this] { return channel_->stub(); }, options_.token),
+      code_sources_([this] { return channel_->stub(); }, options_.token),
       end_(ended_.get_future()) {}
 
 Agent::Impl::~Impl() {
@@ -319,18 +354,32 @@ Status Agent::Impl::Start() {
       });
   if (!supervisor.ok()) return supervisor.error();
   supervisor_ = std::move(supervisor.value());
-  fetcher_ = std::make_unique<CheckpointFetcher>(
-      lock_.folder / "copies",
-      CopyLimits{.bytes_max = options_.copies_bytes_max,
-                 .disk_free_bytes_min = DiskFreeMin(options_)},
-      pieces_, [this](const gang::AttemptId& attempt, Fetched fetched) {
-        Post([this, attempt, fetched = std::move(fetched)] { gangs_.OnFetched(attempt, fetched); });
+  const CopyLimits limits{.bytes_max = options_.copies_bytes_max,
+                          .disk_free_bytes_min = DiskFreeMin(options_)};
+  checkpoint_fetcher_ = std::make_unique<Fetcher>(
+      kCheckpoints, lock_.folder / "copies", limits, checkpoint_sources_.direct,
+      [this](const gang::AttemptId& attempt, Fetched fetched) {
+        Post([this, attempt, fetched = std::move(fetched)] {
+          CheckLease();
+          gangs_.OnCheckpoint(attempt, fetched);
+        });
       });
+  code_fetcher_ =
+      std::make_unique<Fetcher>(kCode, CodeFolder(), limits, code_sources_.direct,
+                                [this](const gang::AttemptId& attempt, Fetched fetched) {
+                                  Post([this, attempt, fetched = std::move(fetched)] {
+                                    CheckLease();
+                                    gangs_.OnCode(attempt, fetched);
+                                  });
+                                });
   health_ = std::make_unique<HealthWatch>(
       MakeHealthCheck(options_),
       HealthWatch::Events{.checked =
                               [this](const HostHealth& seen) {
-                                if (seen.disk_is_short) fetcher_->EvictUnused();
+                                if (seen.disk_is_short) {
+                                  checkpoint_fetcher_->EvictUnused();
+                                  code_fetcher_->EvictUnused();
+                                }
                                 Post([] {});  // wakes the thread up, which reads the latest health
                               },
                           .fills_disk =
@@ -352,7 +401,8 @@ void Agent::Impl::RunThread() {
     ResumeReadingIfPaused();
   }
   health_.reset();
-  fetcher_.reset();
+  checkpoint_fetcher_.reset();
+  code_fetcher_.reset();
   supervisor_.reset();
   ended_.set_value(machine_.exit());
 }

@@ -1,51 +1,118 @@
 #include "executor/agent/fetching_gangs.h"
 
+#include <filesystem>
 #include <utility>
 
-namespace attune::agent {
+#include "code/tree.h"
 
-void FetchingGangs::Run(gang::GangSpec spec) {
-  if (!spec.fetch || !spec.resume || !spec.HasRankZero()) return gangs_.Run(std::move(spec));
-  const gang::AttemptId attempt = spec.attempt;
-  const gang::RemoteCheckpoint checkpoint = *spec.fetch;
-  const std::string digest = spec.resume->digest;
-  waiting_.insert_or_assign(attempt, Waiting{std::move(spec)});
-  fetches_.fetch(attempt, checkpoint, digest);
+namespace attune::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Makes the paths of the program absolute, which start at the root of its code. Trials share the
+// copy of the code unless they may write to it, so that they can share a launcher.
+void UseCode(const fs::path& copy, gang::GangSpec& spec) {
+  gang::Program& program = spec.program;
+  const fs::path root = spec.code->writable ? spec.work_dir : code::TreeOf(copy);
+  const fs::path folder = program.working_directory;
+  std::string& executable = program.command.front();
+  if (executable.find('/') != executable.npos) executable = (root / executable).lexically_normal();
+  spec.rank_directory = spec.work_dir / folder;
+  program.working_directory = root / folder;
 }
 
-void FetchingGangs::OnFetched(const gang::AttemptId& attempt, const Fetched& fetched) {
+}  // namespace
+
+void FetchingGangs::Run(gang::GangSpec spec) {
+  const gang::AttemptId attempt = spec.attempt;
+  const bool fetches_checkpoint = spec.fetch && spec.resume && spec.HasRankZero();
+  const int fetches = (fetches_checkpoint ? 1 : 0) + (spec.code ? 1 : 0);
+  if (fetches == 0) return gangs_.Run(std::move(spec));
+  const gang::GangSpec& waiting =
+      waiting_.insert_or_assign(attempt, Waiting{std::move(spec), fetches}).first->second.spec;
+  if (waiting.code) fetches_.code(waiting);
+  if (fetches_checkpoint) fetches_.checkpoint(attempt, *waiting.fetch, waiting.resume->digest);
+}
+
+void FetchingGangs::OnCheckpoint(const gang::AttemptId& attempt, const Fetched& fetched) {
+  OnFetched(attempt, fetched, [&](gang::GangSpec& spec) { spec.resume->path = fetched.folder; });
+}
+
+void FetchingGangs::OnCode(const gang::AttemptId& attempt, const Fetched& fetched) {
+  OnFetched(attempt, fetched, [&](gang::GangSpec& spec) { UseCode(fetched.folder, spec); });
+}
+
+template <typename Use>
+void FetchingGangs::OnFetched(const gang::AttemptId& attempt, const Fetched& fetched, Use use) {
   const auto found = waiting_.find(attempt);
   if (found == waiting_.end()) return;
   if (!fetched.error.empty()) {
-    // A damaged or missing checkpoint is the trial's failure; all other errors are the host's.
+    // Files that are damaged or missing at their source are the trial's failure; all other errors
+    // are the host's.
     return End(attempt, {gang::Outcome::kFailed,
                          gang::Failure{.kind = fetched.is_final ? gang::FailureKind::kExit
                                                                 : gang::FailureKind::kHost,
                                        .exit_code = -1,
                                        .message = fetched.error}});
   }
+  use(found->second.spec);
+  if (--found->second.fetches > 0) return;
   Waiting waiting = std::move(found->second);
   waiting_.erase(found);
-  waiting.spec.resume->path = fetched.folder;
+  RunNow(attempt, std::move(waiting));
+}
+
+void FetchingGangs::RunNow(const gang::AttemptId& attempt, Waiting waiting) {
   gangs_.Run(std::move(waiting.spec));
+  if (waiting.rank_zero) gangs_.SetRendezvous(attempt, *waiting.rank_zero);
+  if (waiting.verdict) gangs_.SetVerdict(attempt, *waiting.verdict);
   if (waiting.yields) gangs_.Yield(attempt);
+  if (waiting.peers_finished) gangs_.OnPeersFinished(attempt);
+}
+
+FetchingGangs::Waiting* FetchingGangs::FindWaiting(const gang::AttemptId& attempt) {
+  const auto found = waiting_.find(attempt);
+  return found == waiting_.end() ? nullptr : &found->second;
 }
 
 void FetchingGangs::Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) {
   if (!waiting_.contains(attempt)) return gangs_.Cancel(attempt, reason);
   if (reason == gang::CancelReason::kUnwanted || reason == gang::CancelReason::kFailedElsewhere)
     return End(attempt, {gang::Outcome::kCancelled, {}});
-  End(attempt,
-      {gang::Outcome::kFailed,
-       gang::Failure{
-           .kind = gang::FailureKind::kLease,
-           .message = "its executor ended or lost its lease before the checkpoint was fetched"}});
+  End(attempt, {gang::Outcome::kFailed,
+                gang::Failure{.kind = gang::FailureKind::kLease,
+                              .message = "its executor ended or lost its lease before the files "
+                                         "that the trial needs were fetched"}});
 }
 
 void FetchingGangs::Yield(const gang::AttemptId& attempt) {
-  const auto found = waiting_.find(attempt);
-  if (found == waiting_.end()) return gangs_.Yield(attempt);
-  found->second.yields = true;
+  if (Waiting* waiting = FindWaiting(attempt))
+    waiting->yields = true;
+  else
+    gangs_.Yield(attempt);
+}
+
+void FetchingGangs::SetVerdict(const gang::AttemptId& attempt, const gang::Verdict& verdict) {
+  if (Waiting* waiting = FindWaiting(attempt))
+    waiting->verdict = verdict;
+  else
+    gangs_.SetVerdict(attempt, verdict);
+}
+
+void FetchingGangs::OnPeersFinished(const gang::AttemptId& attempt) {
+  if (Waiting* waiting = FindWaiting(attempt))
+    waiting->peers_finished = true;
+  else
+    gangs_.OnPeersFinished(attempt);
+}
+
+void FetchingGangs::SetRendezvous(const gang::AttemptId& attempt,
+                                  const channel::Rendezvous& rank_zero) {
+  if (Waiting* waiting = FindWaiting(attempt))
+    waiting->rank_zero = rank_zero;
+  else
+    gangs_.SetRendezvous(attempt, rank_zero);
 }
 
 void FetchingGangs::End(const gang::AttemptId& attempt, gang::Ended ended) {

@@ -2,22 +2,24 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "executor/agent/machine.h"
-#include "executor/transfer/checkpoint_fetcher.h"
+#include "executor/transfer/fetcher.h"
 
 namespace attune::agent {
 
-// Delays gangs whose checkpoint is on another host until the checkpoint has been fetched. Passes
-// all other gangs to the supervisor immediately. Not thread-safe.
+// Delays gangs until the files that they need have been fetched: their code, and the checkpoint
+// from which rank 0 resumes if it is on another host. Passes all other gangs to the supervisor
+// immediately. Not thread-safe.
 class FetchingGangs final : public Gangs {
  public:
-  // Functions of CheckpointFetcher: begin a transfer, and release its copy.
+  // Functions that begin transfers, and that release all copies of an attempt.
   struct Fetches {
-    std::function<void(const gang::AttemptId&, const gang::RemoteCheckpoint&,
-                       const std::string& digest)>
-        fetch;
+    std::function<void(const gang::AttemptId&, const gang::RemoteFiles&, const std::string& digest)>
+        checkpoint;                                   // OnCheckpoint() follows
+    std::function<void(const gang::GangSpec&)> code;  // OnCode() follows
     std::function<void(const gang::AttemptId&)> release;
   };
 
@@ -27,29 +29,35 @@ class FetchingGangs final : public Gangs {
                 std::function<void(const gang::AttemptId&, gang::Ended)> ended)
       : gangs_(gangs), fetches_(std::move(fetches)), ended_(std::move(ended)) {}
 
-  void OnFetched(const gang::AttemptId& attempt, const Fetched& fetched);
+  void OnCheckpoint(const gang::AttemptId& attempt, const Fetched& fetched);
+  void OnCode(const gang::AttemptId& attempt, const Fetched& fetched);
   void OnEnded(const gang::AttemptId& attempt) { fetches_.release(attempt); }
 
   void Run(gang::GangSpec spec) override;
   void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override;
   void Yield(const gang::AttemptId& attempt) override;
-  void SetVerdict(const gang::AttemptId& attempt, const gang::Verdict& verdict) override {
-    gangs_.SetVerdict(attempt, verdict);
-  }
-  void OnPeersFinished(const gang::AttemptId& attempt) override { gangs_.OnPeersFinished(attempt); }
-  void SetRendezvous(const gang::AttemptId& attempt,
-                     const channel::Rendezvous& rank_zero) override {
-    gangs_.SetRendezvous(attempt, rank_zero);
-  }
+  void SetVerdict(const gang::AttemptId& attempt, const gang::Verdict& verdict) override;
+  void OnPeersFinished(const gang::AttemptId& attempt) override;
+  void SetRendezvous(const gang::AttemptId& attempt, const channel::Rendezvous& rank_zero) override;
   void SetDeadline(gang::BootClock::time_point deadline) override { gangs_.SetDeadline(deadline); }
 
  private:
   struct Waiting {
     gang::GangSpec spec;
+    int fetches = 0;  // that have not finished
+    // Calls for the gang when it runs. The newest of each kind replaces the earlier ones.
     bool yields = false;
+    bool peers_finished = false;
+    std::optional<gang::Verdict> verdict;
+    std::optional<channel::Rendezvous> rank_zero;
   };
 
+  // Runs the gang if nothing is left to fetch. `use` sets the fetched folder in its specification.
+  template <typename Use>
+  void OnFetched(const gang::AttemptId& attempt, const Fetched& fetched, Use use);
+  void RunNow(const gang::AttemptId& attempt, Waiting waiting);
   void End(const gang::AttemptId& attempt, gang::Ended ended);
+  Waiting* FindWaiting(const gang::AttemptId& attempt);  // null: it does not wait
 
   Gangs& gangs_;
   const Fetches fetches_;

@@ -152,16 +152,30 @@ struct FactWriter {
   }
 };
 
-gang::RemoteCheckpoint ToRemoteCheckpoint(const v1::ResumeFrom& resume) {
-  const v1::CheckpointName& name = resume.fetch();
-  gang::RemoteCheckpoint fetch{{name.sweep(), name.trial(), name.attempt(), name.step()},
-                               std::filesystem::path(resume.path()).filename(),
-                               {}};
-  for (const v1::PieceServer& server : resume.servers()) {
-    fetch.servers.push_back(
+std::vector<gang::PieceServer> FromProto(
+    const google::protobuf::RepeatedPtrField<v1::PieceServer>& servers) {
+  std::vector<gang::PieceServer> all;
+  for (const v1::PieceServer& server : servers) {
+    all.push_back(
         {server.executor(), server.address(), static_cast<uint16_t>(server.port()), server.key()});
   }
-  return fetch;
+  return all;
+}
+
+gang::RemoteFiles ToRemoteFiles(const v1::ResumeFrom& resume) {
+  const v1::CheckpointName& name = resume.fetch();
+  return {.name = {name.sweep(), name.trial(), name.attempt(), name.step()},
+          .folder = std::filesystem::path(resume.path()).filename(),
+          .servers = FromProto(resume.servers()),
+          .code = {}};
+}
+
+gang::Code ToCode(const v1::Code& code) {
+  return {.files = {.name = {},
+                    .folder = {},
+                    .servers = FromProto(code.servers()),
+                    .code = code.digest()},
+          .writable = code.writable()};
 }
 
 gang::KnownFiles ToKnownFiles(const v1::KnownFiles& files) {
@@ -211,6 +225,7 @@ Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Fold
                                       program.missing_secrets().end());
   spec.program.working_directory = program.working_directory();
   spec.program.report_pattern = program.report_pattern();
+  if (program.has_code()) spec.code = ToCode(program.code());
   spec.program.log_patterns.assign(assignment.log_patterns().begin(),
                                    assignment.log_patterns().end());
   spec.config = std::move(config.value());
@@ -235,7 +250,7 @@ Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Fold
   if (assignment.has_resume()) {
     spec.resume = gang::Resume{assignment.resume().step(), assignment.resume().path(),
                                assignment.resume().digest()};
-    if (assignment.resume().has_fetch()) spec.fetch = ToRemoteCheckpoint(assignment.resume());
+    if (assignment.resume().has_fetch()) spec.fetch = ToRemoteFiles(assignment.resume());
   }
   spec.stall_timeout = std::chrono::milliseconds(assignment.stall_timeout_ms());
   spec.grace = std::chrono::milliseconds(assignment.grace_ms());
@@ -245,6 +260,7 @@ Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Fold
   spec.attempt_dir = folders.Attempt(spec.attempt);
   spec.checkpoint_dir = folders.Checkpoints(spec.attempt);
   spec.files_dir = folders.Files(spec.attempt);
+  spec.work_dir = folders.Work(spec.attempt);
   spec.set_aside_dir = folders.SetAside();
   return spec;
 }

@@ -35,6 +35,8 @@ fs::path Folders::Checkpoints(const AttemptId& attempt) const {
 
 fs::path Folders::Files(const AttemptId& attempt) const { return Trial(attempt) / "files"; }
 
+fs::path Folders::Work(const AttemptId& attempt) const { return Trial(attempt) / "work"; }
+
 Result<std::string> ReadSweepMark(const fs::path& sweep_dir) {
   return ReadWhole(sweep_dir / "server");
 }

@@ -21,6 +21,7 @@ inline constexpr uint32_t kLogReadBytesMax = 1 << 20;
 //   <data>/sweeps/s<sweep>/server
 //   <data>/sweeps/s<sweep>/trials/<trial>/attempts/<attempt>/rank-<r>.log
 //   <data>/sweeps/s<sweep>/trials/<trial>/checkpoints/
+//   <data>/sweeps/s<sweep>/trials/<trial>/work/
 //   <data>/launchers/<program>.log
 //   <data>/set-aside/  (set_aside.h)
 class Folders {
@@ -33,6 +34,8 @@ class Folders {
   std::filesystem::path Attempt(const AttemptId& attempt) const;
   std::filesystem::path Checkpoints(const AttemptId& attempt) const;
   std::filesystem::path Files(const AttemptId& attempt) const;  // of the trial's program
+  std::filesystem::path Work(
+      const AttemptId& attempt) const;  // where a program from a snapshot runs
   std::filesystem::path SetAside() const { return data_ / "set-aside"; }
   std::filesystem::path Launchers() const { return data_ / "launchers"; }
 

@@ -160,7 +160,7 @@ void Gang::SpawnAll() {
     Result<Child> child = Spawn({.program = preparation_.program,
                                  .argv = preparation_.argv,
                                  .environment = ProgramEnvironment(environment),
-                                 .working_directory = spec_.program.working_directory,
+                                 .working_directory = spec_.RankDirectory(),
                                  .output_fd = outlets->log.get(),
                                  .inherited_fd = outlets->channel.get(),
                                  .process_group = group_,
@@ -180,7 +180,7 @@ void Gang::ForkOne(size_t index) {
   Launcher::ForkRequest request{
       .argv = preparation_.argv,
       .environment = BuildEnvironment(rank),
-      .working_directory = spec_.program.working_directory,
+      .working_directory = spec_.RankDirectory(),
       .process_group = group_,
       .channel = std::move(outlets->channel),
       .log = std::move(outlets->log),

@@ -32,18 +32,6 @@ Status CheckSlots(const GangSpec& spec) {
   return {};
 }
 
-Status MakeFolders(const GangSpec& spec) {
-  if (Status claimed = ClaimSweepFolder(spec); !claimed.ok()) return claimed;
-  if (Status claimed = ClaimTrialFolder(spec); !claimed.ok()) return claimed;
-  for (const std::filesystem::path& folder :
-       {spec.attempt_dir, spec.checkpoint_dir, spec.files_dir}) {
-    std::error_code failed;
-    std::filesystem::create_directories(folder, failed);
-    if (failed) return SystemError("cannot make " + folder.string(), failed.value());
-  }
-  return {};
-}
-
 Status WriteConfig(const std::filesystem::path& path, const std::vector<NamedValue>& config) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << channel::ToJson(config) << std::flush;
@@ -112,6 +100,18 @@ Result<std::vector<std::string>> GpuNames(const GangSpec& spec) {
 }
 
 }  // namespace
+
+Status MakeFolders(const GangSpec& spec) {
+  if (Status claimed = ClaimSweepFolder(spec); !claimed.ok()) return claimed;
+  if (Status claimed = ClaimTrialFolder(spec); !claimed.ok()) return claimed;
+  for (const std::filesystem::path& folder :
+       {spec.attempt_dir, spec.checkpoint_dir, spec.files_dir}) {
+    std::error_code failed;
+    std::filesystem::create_directories(folder, failed);
+    if (failed) return SystemError("cannot make " + folder.string(), failed.value());
+  }
+  return {};
+}
 
 Status MakeFoldersAndConfig(const GangSpec& spec) {
   if (Status made = MakeFolders(spec); !made.ok()) return made;

@@ -23,6 +23,9 @@ struct Preparation {
 // Finds the program and expands its arguments. An error says why the gang cannot start on any host.
 Result<Preparation> Prepare(const GangSpec& spec);
 
+// Makes the folders of the gang. They may exist. Any thread.
+Status MakeFolders(const GangSpec& spec);
+
 // Makes the folders of the gang, and the configuration file if the command uses ${config}.
 Status MakeFoldersAndConfig(const GangSpec& spec);
 

@@ -52,12 +52,21 @@ struct PieceServer {
   std::string key;
 };
 
-// A checkpoint on another host, and the executors that can send it in addition to the server.
-struct RemoteCheckpoint {
+// A checkpoint on another host or a snapshot of code, and the executors that can send it in
+// addition to the server.
+struct RemoteFiles {
   CheckpointName name;
   std::string folder;  // name of its folder
   std::vector<PieceServer> servers;
+  std::string code;  // digest of the snapshot; then there is no checkpoint
 };
+
+// For logs and messages: `checkpoint s3/17/2-900`, `code sha256:1d0c9a2b`.
+inline std::string ToString(const RemoteFiles& files) {
+  constexpr size_t kShownDigestBytes = 15;
+  return files.code.empty() ? "checkpoint " + ToString(files.name)
+                            : "code " + files.code.substr(0, kShownDigestBytes);
+}
 
 struct Program {
   std::vector<std::string> command;  // argv with placeholders; see command_line.h
@@ -100,6 +109,12 @@ struct KnownFiles {
   std::set<std::string> checkpoints;  // names of their folders
 };
 
+// The snapshot that a program comes from.
+struct Code {
+  RemoteFiles files;
+  bool writable = false;
+};
+
 struct GangSpec {
   AttemptId attempt;
   Program program;
@@ -118,7 +133,8 @@ struct GangSpec {
   int64_t max_step = 0;   // 0: none; if there is no milestone, rank 0 waits for a verdict here
   int64_t checkpoint_every = 0;
   std::optional<Resume> resume;
-  std::optional<RemoteCheckpoint> fetch;  // set if `resume` must be fetched from another host first
+  std::optional<RemoteFiles> fetch;  // set if `resume` must be fetched from another host first
+  std::optional<Code> code;          // must be fetched first
   std::chrono::milliseconds stall_timeout{0};  // 0: never
   std::chrono::milliseconds grace{0};          // from SIGTERM to SIGKILL; 0: SIGKILL at once
   uint64_t identity = 0;              // of the log in which the sweep was created; 0: not known
@@ -127,8 +143,16 @@ struct GangSpec {
   std::filesystem::path attempt_dir;  // logs and the configuration file
   std::filesystem::path checkpoint_dir;
   std::filesystem::path files_dir;      // for any files of the program
+  std::filesystem::path work_dir;       // with `code`: the trial's folder with links to the files
   std::filesystem::path set_aside_dir;  // see set_aside.h
 
+  // The folder in which ranks start. Trials share `program`, and so the launcher, but not this
+  // folder.
+  std::filesystem::path rank_directory;  // empty: the program's working directory
+
+  const std::filesystem::path& RankDirectory() const {
+    return rank_directory.empty() ? program.working_directory : rank_directory;
+  }
   bool SpansHosts() const { return std::ssize(ranks) < world_size; }
   bool HasRankZero() const { return !ranks.empty() && ranks.front().rank == 0; }
 };

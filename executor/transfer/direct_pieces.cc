@@ -17,35 +17,32 @@ constexpr uint64_t kPieceBytes = 1 << 20;
 
 }  // namespace
 
-PieceSource::Answer DirectPieces::Read(gang::RemoteCheckpoint& checkpoint, const std::string& file,
+PieceSource::Answer DirectPieces::Read(gang::RemoteFiles& files, const std::string& file,
                                        uint64_t offset, std::string memory) {
   checkpoints::Piece piece{.data = std::move(memory)};
-  while (!checkpoint.servers.empty()) {
-    const gang::PieceServer& server = checkpoint.servers.front();
+  while (!files.servers.empty()) {
+    const gang::PieceServer& server = files.servers.front();
     const std::string from = "executor " + server.executor + " at " + server.address;
-    const std::string problem = ReadFrom(checkpoint, file, offset, piece);
+    const std::string problem = ReadFrom(files, file, offset, piece);
     if (problem.empty()) return {.piece = std::move(piece), .directly_from = from};
     Disconnect();
     if (IsCancelled()) return {.piece = UnreadableError("cancelled")};
-    logging::Warn("checkpoint {} cannot be read directly from {}: {}",
-                  gang::ToString(checkpoint.name), from, problem);
-    checkpoint.servers.erase(checkpoint.servers.begin());
+    logging::Warn("{} cannot be read directly from {}: {}", gang::ToString(files), from, problem);
+    files.servers.erase(files.servers.begin());
   }
-  return fallback_.Read(checkpoint, file, offset, std::move(piece.data));
+  return fallback_.Read(files, file, offset, std::move(piece.data));
 }
 
-std::string DirectPieces::ReadFrom(const gang::RemoteCheckpoint& checkpoint,
-                                   const std::string& file, uint64_t offset,
-                                   checkpoints::Piece& piece) {
+std::string DirectPieces::ReadFrom(const gang::RemoteFiles& files, const std::string& file,
+                                   uint64_t offset, checkpoints::Piece& piece) {
   const bool expected = file == file_ && offset == at_ && at_ < file_bytes_;
   // The rest of that file would arrive first.
   if (socket_ && !expected && at_ < file_bytes_) Disconnect();
   if (!socket_) {
-    if (std::string problem = Connect(checkpoint.servers.front()); !problem.empty()) return problem;
+    if (std::string problem = Connect(files.servers.front()); !problem.empty()) return problem;
   }
   if (!expected) {
-    if (std::string problem = RequestFile(checkpoint, file, offset); !problem.empty())
-      return problem;
+    if (std::string problem = RequestFile(files, file, offset); !problem.empty()) return problem;
   }
   piece.file_bytes = file_bytes_;
   piece.data.resize(std::min<uint64_t>(file_bytes_ - at_, kPieceBytes));
@@ -69,12 +66,16 @@ std::string DirectPieces::Connect(const gang::PieceServer& server) {
   return "";
 }
 
-std::string DirectPieces::RequestFile(const gang::RemoteCheckpoint& checkpoint,
-                                      const std::string& file, uint64_t offset) {
+std::string DirectPieces::RequestFile(const gang::RemoteFiles& files, const std::string& file,
+                                      uint64_t offset) {
   v1::DirectRequest request;
-  request.set_sweep(checkpoint.name.sweep);
-  request.set_trial(checkpoint.name.trial);
-  request.set_folder(checkpoint.folder);
+  if (files.code.empty()) {
+    request.set_sweep(files.name.sweep);
+    request.set_trial(files.name.trial);
+    request.set_folder(files.folder);
+  } else {
+    request.set_code(files.code);
+  }
   request.set_file(file);
   request.set_offset(offset);
   v1::DirectAnswer answer;

@@ -6,8 +6,8 @@
 
 #include "executor/gang/channel_types.h"
 #include "executor/gang/spec.h"
-#include "executor/transfer/checkpoint_fetcher.h"
 #include "executor/transfer/direct_wire.h"
+#include "executor/transfer/fetcher.h"
 #include "system/unique_fd.h"
 
 namespace attune::agent {
@@ -20,19 +20,18 @@ class DirectPieces final : public PieceSource {
   explicit DirectPieces(PieceSource& fallback, DirectTimeouts timeouts = {})
       : fallback_(fallback), timeouts_(timeouts) {}
 
-  // Removes failing servers from `checkpoint.servers`.
-  Answer Read(gang::RemoteCheckpoint& checkpoint, const std::string& file, uint64_t offset,
+  // Removes failing servers from `files.servers`.
+  Answer Read(gang::RemoteFiles& files, const std::string& file, uint64_t offset,
               std::string memory) override;
   void Close() override;
   void Cancel() override;
 
  private:
   // Each returns the error; empty: success.
-  std::string ReadFrom(const gang::RemoteCheckpoint& checkpoint, const std::string& file,
-                       uint64_t offset, checkpoints::Piece& piece);
+  std::string ReadFrom(const gang::RemoteFiles& files, const std::string& file, uint64_t offset,
+                       checkpoints::Piece& piece);
   std::string Connect(const gang::PieceServer& server);
-  std::string RequestFile(const gang::RemoteCheckpoint& checkpoint, const std::string& file,
-                          uint64_t offset);
+  std::string RequestFile(const gang::RemoteFiles& files, const std::string& file, uint64_t offset);
   void Disconnect();
   bool IsCancelled();
 

@@ -16,7 +16,10 @@
 #include "attune/v1/executor.pb.h"
 #include "base/result.h"
 #include "base/utf8.h"
+#include "checkpoints/manifest.h"
 #include "checkpoints/piece.h"
+#include "code/pack.h"
+#include "code/tree.h"
 #include "executor/transfer/checkpoint_sender.h"
 #include "logging/log.h"
 
@@ -26,8 +29,23 @@ namespace {
 constexpr size_t kSendBytesMax = 1 << 30;  // per call of sendfile()
 constexpr std::chrono::milliseconds kPause{100};
 
+// The folder with the copy of the snapshot that is asked for.
+Result<std::filesystem::path> CopyOf(const std::filesystem::path& code, const std::string& digest) {
+  if (!checkpoints::IsDigest(digest))
+    return Error{ErrorCode::kNotFound, '"' + digest + "\" is not a digest"};
+  return code / digest.substr(checkpoints::kDigestPrefix.size());
+}
+
 Result<checkpoints::OpenedFile> Open(const gang::Folders& folders,
+                                     const std::filesystem::path& code,
                                      const v1::DirectRequest& request) {
+  if (!request.code().empty()) {
+    const Result<std::filesystem::path> copy = CopyOf(code, request.code());
+    if (!copy.ok()) return copy.error();
+    if (request.file() != code::kManifestPart)
+      return Error{ErrorCode::kNotFound, '"' + request.file() + "\" is no part of a snapshot"};
+    return checkpoints::OpenFile(*copy, request.file());
+  }
   const auto folder =
       CheckpointFolderPath(folders, request.sweep(), request.trial(), request.folder());
   if (!folder)
@@ -47,6 +65,12 @@ bool SendFile(int socket, const checkpoints::OpenedFile& opened, uint64_t offset
   return true;
 }
 
+bool SendError(int socket, const Error& error) {
+  v1::DirectAnswer answer;
+  answer.set_error(ValidUtf8(error.message));
+  return SendMessage(socket, answer);
+}
+
 // Keeps a write to a closed connection from killing the process.
 void BlockBrokenPipes() {
   sigset_t signals;
@@ -57,13 +81,13 @@ void BlockBrokenPipes() {
 
 }  // namespace
 
-DirectSender::DirectSender(gang::Folders folders, const std::string& address,
-                           DirectTimeouts timeouts)
-    : folders_(std::move(folders)), timeouts_(timeouts) {
+DirectSender::DirectSender(gang::Folders folders, std::filesystem::path code,
+                           const std::string& address, DirectTimeouts timeouts)
+    : folders_(std::move(folders)), code_(std::move(code)), timeouts_(timeouts) {
   if (address.empty()) return;
   Result<Listener> listener = Listen(address);
   if (!listener.ok()) {
-    logging::Warn("this executor sends checkpoints only through the server: {}",
+    logging::Warn("this executor sends files only through the server: {}",
                   listener.error().message);
     return;
   }
@@ -131,15 +155,31 @@ void DirectSender::Serve(int socket) {
 bool DirectSender::Answer(int socket) {
   v1::DirectRequest request;
   if (!ReceiveMessage(socket, request)) return false;
-  const Result<checkpoints::OpenedFile> opened = Open(folders_, request);
+  if (!request.code().empty() && request.file() == code::kPackPart)
+    return AnswerPack(socket, request);
+  const Result<checkpoints::OpenedFile> opened = Open(folders_, code_, request);
+  if (!opened.ok()) return SendError(socket, opened.error());
   v1::DirectAnswer answer;
-  if (opened.ok()) {
-    answer.set_file_bytes(opened->bytes);
-  } else {
-    answer.set_error(ValidUtf8(opened.error().message));
-  }
+  answer.set_file_bytes(opened->bytes);
+  return SendMessage(socket, answer) && SendFile(socket, *opened, request.offset());
+}
+
+bool DirectSender::AnswerPack(int socket, const v1::DirectRequest& request) {
+  const Result<std::filesystem::path> copy = CopyOf(code_, request.code());
+  if (!copy.ok()) return SendError(socket, copy.error());
+  const Result<code::Manifest> manifest = code::ReadCopiedManifest(*copy);
+  if (!manifest.ok()) return SendError(socket, manifest.error());
+  v1::DirectAnswer answer;
+  answer.set_file_bytes(manifest->bytes());
   if (!SendMessage(socket, answer)) return false;
-  return !opened.ok() || SendFile(socket, *opened, request.offset());
+  for (const code::PackPart& part :
+       code::PartsOfPack(manifest->files, request.offset(), manifest->bytes())) {
+    const auto opened = checkpoints::OpenFile(code::TreeOf(*copy), part.file->path);
+    // The receiver compares hashes. It must get the right number of bytes.
+    if (!opened.ok() || opened->bytes != part.file->bytes) return false;
+    if (!SendFile(socket, *opened, part.offset)) return false;
+  }
+  return true;
 }
 
 }  // namespace attune::agent

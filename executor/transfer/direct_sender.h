@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <list>
 #include <mutex>
 #include <string>
 #include <thread>
 
+#include "attune/v1/executor.pb.h"
 #include "executor/gang/folders.h"
 #include "executor/transfer/direct_wire.h"
 #include "system/unique_fd.h"
@@ -17,15 +19,17 @@ namespace attune::agent {
 // refused and use the server.
 inline constexpr size_t kDirectReadersMax = 16;
 
-// Sends checkpoints to other executors that connect and know its key, each on its own thread. It
-// never reads files outside of the data folder's checkpoints.
+// Sends checkpoints and snapshots of code to other executors that connect and know its key, each on
+// its own thread. It reads no other files.
 //
 // It disconnects an executor that does not authenticate, does not receive the data it requested, or
 // is idle for too long.
 class DirectSender {
  public:
   // Listens at an address of this host. If `address` is empty or listening fails, it does nothing.
-  DirectSender(gang::Folders folders, const std::string& address, DirectTimeouts timeouts = {});
+  // `code` is the folder with the copies of snapshots, which are named by their digests.
+  DirectSender(gang::Folders folders, std::filesystem::path code, const std::string& address,
+               DirectTimeouts timeouts = {});
   ~DirectSender();  // cancels current transfers
 
   uint16_t port() const { return listener_.port; }  // 0: not listening
@@ -42,8 +46,10 @@ class DirectSender {
   void Admit(UniqueFd socket);
   void Serve(int socket);
   bool Answer(int socket);
+  bool AnswerPack(int socket, const v1::DirectRequest& request);
 
   const gang::Folders folders_;
+  const std::filesystem::path code_;
   const DirectTimeouts timeouts_;
   const std::string key_ = RandomKey();
   Listener listener_;

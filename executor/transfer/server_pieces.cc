@@ -8,19 +8,23 @@
 namespace attune::agent {
 namespace {
 
-// Longer than the server waits for the executor that has the checkpoint.
+// Longer than the server waits for the executor that has the files.
 constexpr std::chrono::seconds kPieceTimeout{30};
 
 }  // namespace
 
-PieceSource::Answer ServerPieces::Read(gang::RemoteCheckpoint& checkpoint, const std::string& file,
+PieceSource::Answer ServerPieces::Read(gang::RemoteFiles& files, const std::string& file,
                                        uint64_t offset, std::string) {
   v1::FetchRequest request;
   request.set_token(token_);
-  request.mutable_checkpoint()->set_sweep(checkpoint.name.sweep);
-  request.mutable_checkpoint()->set_trial(checkpoint.name.trial);
-  request.mutable_checkpoint()->set_attempt(checkpoint.name.attempt);
-  request.mutable_checkpoint()->set_step(checkpoint.name.step);
+  if (files.code.empty()) {
+    request.mutable_checkpoint()->set_sweep(files.name.sweep);
+    request.mutable_checkpoint()->set_trial(files.name.trial);
+    request.mutable_checkpoint()->set_attempt(files.name.attempt);
+    request.mutable_checkpoint()->set_step(files.name.step);
+  } else {
+    request.set_code(files.code);
+  }
   request.set_file(file);
   request.set_offset(offset);
   request.set_limit_bytes(checkpoints::kPieceBytesMax);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "attune/v1/executor.grpc.pb.h"
-#include "executor/transfer/checkpoint_fetcher.h"
+#include "executor/transfer/fetcher.h"
 #include "executor/transfer/server_stub.h"
 
 namespace attune::agent {
@@ -18,7 +18,7 @@ class ServerPieces final : public PieceSource {
   ServerPieces(ServerStub stub, std::string token)
       : stub_(std::move(stub)), token_(std::move(token)) {}
 
-  Answer Read(gang::RemoteCheckpoint& checkpoint, const std::string& file, uint64_t offset,
+  Answer Read(gang::RemoteFiles& files, const std::string& file, uint64_t offset,
               std::string memory) override;
   void Close() override;
   void Cancel() override;

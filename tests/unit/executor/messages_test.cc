@@ -48,7 +48,7 @@ TEST(Messages, ACheckpointToFetchHasItsNameAndServers) {
   server.set_key("key");
   const auto spec = ToSpec(assignment, gang::Folders("/data"));
   ASSERT_TRUE(spec.ok());
-  const gang::RemoteCheckpoint& fetch = spec.value().fetch.value();
+  const gang::RemoteFiles& fetch = spec.value().fetch.value();
   EXPECT_EQ(gang::ToString(fetch.name), "s2/5/2-9");
   EXPECT_EQ(fetch.folder, "step-9-attempt-2");
   ASSERT_EQ(fetch.servers.size(), 1u);

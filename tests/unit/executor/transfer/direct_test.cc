@@ -3,8 +3,11 @@
 
 #include <future>
 
+#include "checkpoints/manifest.h"
+#include "code/tree.h"
 #include "executor/transfer/direct_pieces.h"
 #include "executor/transfer/direct_sender.h"
+#include "system/sha256.h"
 #include "system/unique_fd.h"
 #include "tests/unit/executor/harness.h"
 
@@ -28,8 +31,7 @@ class ByServer final : public PieceSource {
  public:
   explicit ByServer(fs::path folder) : folder_(std::move(folder)) {}
 
-  Answer Read(gang::RemoteCheckpoint&, const std::string& file, uint64_t offset,
-              std::string) override {
+  Answer Read(gang::RemoteFiles&, const std::string& file, uint64_t offset, std::string) override {
     reads.push_back(file + "@" + std::to_string(offset));
     return {.piece = checkpoints::ReadPiece(folder_, file, offset, checkpoints::kPieceBytesMax)};
   }
@@ -54,7 +56,8 @@ class DirectTest : public testing::Test {
   }
 
   void Start(const DirectTimeouts& timeouts = {}) {
-    sender_ = std::make_unique<DirectSender>(gang::Folders(data_.path()), kLoopback, timeouts);
+    sender_ = std::make_unique<DirectSender>(gang::Folders(data_.path()), data_.path() / "code",
+                                             kLoopback, timeouts);
     ASSERT_NE(sender_->port(), 0);
   }
 
@@ -69,12 +72,12 @@ class DirectTest : public testing::Test {
   gang::PieceServer Server() const {
     return {.executor = "a", .address = kLoopback, .port = sender_->port(), .key = sender_->key()};
   }
-  gang::RemoteCheckpoint Checkpoint(std::vector<gang::PieceServer> servers) const {
+  gang::RemoteFiles Checkpoint(std::vector<gang::PieceServer> servers) const {
     return {.name = {.sweep = 1, .trial = 4, .attempt = 1, .step = 3},
             .folder = "step-3-attempt-1",
             .servers = std::move(servers)};
   }
-  gang::RemoteCheckpoint Checkpoint() const { return Checkpoint({Server()}); }
+  gang::RemoteFiles Checkpoint() const { return Checkpoint({Server()}); }
 
   // A connection that has not authenticated.
   UniqueFd Dial() const {
@@ -99,7 +102,7 @@ class DirectTest : public testing::Test {
 };
 
 TEST_F(DirectTest, SendsFilesOverOneConnection) {
-  gang::RemoteCheckpoint checkpoint = Checkpoint();
+  gang::RemoteFiles checkpoint = Checkpoint();
   std::string model;
   while (model.size() < kModelBytes) {
     const auto answer = pieces_.Read(checkpoint, "model.bin", model.size(), {});
@@ -115,7 +118,7 @@ TEST_F(DirectTest, SendsFilesOverOneConnection) {
 }
 
 TEST_F(DirectTest, ResumesAFileAtTheRequestedByte) {
-  gang::RemoteCheckpoint checkpoint = Checkpoint();
+  gang::RemoteFiles checkpoint = Checkpoint();
   pieces_.Read(checkpoint, "model.bin", 0, {});
   const auto answer = pieces_.Read(checkpoint, "model.bin", kModelBytes - 7, {});
   EXPECT_EQ(answer.piece->data, Model().substr(kModelBytes - 7));
@@ -125,7 +128,7 @@ TEST_F(DirectTest, ResumesAFileAtTheRequestedByte) {
 TEST_F(DirectTest, FallsBackToTheServerWithAWrongKey) {
   gang::PieceServer server = Server();
   server.key = RandomKey();
-  gang::RemoteCheckpoint checkpoint = Checkpoint({server});
+  gang::RemoteFiles checkpoint = Checkpoint({server});
   const auto answer = pieces_.Read(checkpoint, "state/total.json", 0, {});
   EXPECT_EQ(answer.piece->data, "{}");
   EXPECT_EQ(answer.directly_from, "");
@@ -142,14 +145,14 @@ TEST_F(DirectTest, DoesNotReadFromASenderWithoutTheKey) {
   });
   gang::PieceServer server = Server();
   server.port = listener.value().port;
-  gang::RemoteCheckpoint checkpoint = Checkpoint({server});
+  gang::RemoteFiles checkpoint = Checkpoint({server});
   EXPECT_EQ(pieces_.Read(checkpoint, "state/total.json", 0, {}).directly_from, "");
 }
 
 TEST_F(DirectTest, AsksTheNextExecutorBeforeTheServer) {
   gang::PieceServer other = Server();
   other.key = RandomKey();
-  gang::RemoteCheckpoint checkpoint = Checkpoint({other, Server()});
+  gang::RemoteFiles checkpoint = Checkpoint({other, Server()});
   EXPECT_NE(pieces_.Read(checkpoint, "state/total.json", 0, {}).directly_from, "");
   EXPECT_THAT(checkpoint.servers, SizeIs(1));
 }
@@ -158,7 +161,7 @@ TEST_F(DirectTest, SendsNothingOutsideOfACheckpointsFolder) {
   fs::create_symlink(Folder().parent_path() / "secret", Folder() / "link");
   fs::create_directory_symlink(Folder().parent_path(), Folder() / "up");
   const auto directly = [&](const std::string& folder, const std::string& file) {
-    gang::RemoteCheckpoint checkpoint = Checkpoint();
+    gang::RemoteFiles checkpoint = Checkpoint();
     checkpoint.folder = folder;
     return pieces_.Read(checkpoint, file, 0, {}).directly_from;
   };
@@ -175,7 +178,7 @@ TEST_F(DirectTest, SendsNothingOutsideOfACheckpointsFolder) {
 
 TEST_F(DirectTest, ContinuesThroughTheServerAfterABrokenConnection) {
   fs::resize_file(Folder() / "model.bin", kMoreThanSocketsHold);
-  gang::RemoteCheckpoint checkpoint = Checkpoint();
+  gang::RemoteFiles checkpoint = Checkpoint();
   uint64_t had = pieces_.Read(checkpoint, "model.bin", 0, {}).piece->data.size();
   sender_.reset();
   std::string next;
@@ -195,7 +198,7 @@ TEST_F(DirectTest, AsksTheServerIfNoExecutorListens) {
   gang::PieceServer server = Server();
   server.port = nobody.value().port;
   nobody.value().socket.reset();
-  gang::RemoteCheckpoint checkpoint = Checkpoint({server});
+  gang::RemoteFiles checkpoint = Checkpoint({server});
   EXPECT_EQ(pieces_.Read(checkpoint, "state/total.json", 0, {}).piece->data, "{}");
   EXPECT_THAT(by_server_.reads, SizeIs(1));
 }
@@ -206,7 +209,7 @@ TEST_F(DirectTest, WaitsOnlyOnceForAnExecutorThatDoesNotAnswer) {
   ASSERT_TRUE(silent.ok());
   gang::PieceServer server = Server();
   server.port = silent.value().port;
-  gang::RemoteCheckpoint checkpoint = Checkpoint({server});
+  gang::RemoteFiles checkpoint = Checkpoint({server});
   DirectPieces hasty(by_server_, {.connect = milliseconds(20), .greeting = milliseconds(20)});
   EXPECT_EQ(hasty.Read(checkpoint, "state/total.json", 0, {}).piece->data, "{}");
   EXPECT_THAT(checkpoint.servers, IsEmpty());
@@ -221,7 +224,7 @@ TEST_F(DirectTest, WaitsOnlyBrieflyForASilentSender) {
     socket = UniqueFd(accept(listener.value().socket.get(), nullptr, nullptr));
     return AuthenticateFetcher(socket.get(), key);
   });
-  gang::RemoteCheckpoint checkpoint =
+  gang::RemoteFiles checkpoint =
       Checkpoint({{.address = kLoopback, .port = listener.value().port, .key = key}});
   DirectPieces hasty(by_server_, {.piece = milliseconds(20)});
   EXPECT_EQ(hasty.Read(checkpoint, "state/total.json", 0, {}).piece->data, "{}");
@@ -235,7 +238,7 @@ TEST_F(DirectTest, LimitsTheNumberOfReaders) {
     ASSERT_TRUE(AuthenticateSender(readers.back().get(), sender_->key()));
   }
   EXPECT_TRUE(IsLetGo(Dial()));
-  gang::RemoteCheckpoint checkpoint = Checkpoint();
+  gang::RemoteFiles checkpoint = Checkpoint();
   EXPECT_EQ(pieces_.Read(checkpoint, "empty", 0, {}).directly_from, "");
   shutdown(readers.back().get(), SHUT_WR);
   EXPECT_TRUE(IsLetGo(readers.back()));
@@ -264,7 +267,7 @@ TEST_F(DirectTest, DoesNotReadATooLongMessage) {
 
 TEST_F(DirectTest, EndsWhileSending) {
   fs::resize_file(Folder() / "model.bin", kMoreThanSocketsHold);
-  gang::RemoteCheckpoint checkpoint = Checkpoint();
+  gang::RemoteFiles checkpoint = Checkpoint();
   ASSERT_NE(pieces_.Read(checkpoint, "model.bin", 0, {}).directly_from, "");
   sender_.reset();
 }
@@ -274,7 +277,7 @@ TEST_F(DirectTest, DoesNotFallBackAfterCancel) {
   ASSERT_TRUE(silent.ok());
   gang::PieceServer server = Server();
   server.port = silent.value().port;
-  gang::RemoteCheckpoint checkpoint = Checkpoint({server});
+  gang::RemoteFiles checkpoint = Checkpoint({server});
   DirectPieces patient(by_server_, {.greeting = gang::kDeadline});
   auto reading = std::async(std::launch::async, [&] {
     return patient.Read(checkpoint, "state/total.json", 0, {}).piece.error().message;
@@ -287,8 +290,69 @@ TEST_F(DirectTest, DoesNotFallBackAfterCancel) {
 }
 
 TEST_F(DirectTest, DoesNotListenWithoutAnAddress) {
-  EXPECT_EQ(DirectSender(gang::Folders(data_.path()), "").port(), 0);
-  EXPECT_EQ(DirectSender(gang::Folders(data_.path()), "no address").port(), 0);
+  EXPECT_EQ(DirectSender(gang::Folders(data_.path()), data_.path() / "code", "").port(), 0);
+  EXPECT_EQ(DirectSender(gang::Folders(data_.path()), data_.path() / "code", "no address").port(),
+            0);
+}
+
+// A copy of a snapshot with two files.
+class DirectCodeTest : public DirectTest {
+ protected:
+  DirectCodeTest() {
+    code::Manifest manifest{
+        .files = {{.path = "a.py", .bytes = 3, .sha256 = Sha256::HexOf("aaa")},
+                  {.path = "b.py", .bytes = 4, .sha256 = Sha256::HexOf("bbbb")}},
+        .links = {}};
+    text_ = code::ToText(manifest);
+    digest_ = code::DigestOf(text_);
+    copy_ = data_.path() / "code" / digest_.substr(checkpoints::kDigestPrefix.size());
+    const auto read = [this](const std::string& part, uint64_t offset,
+                             std::string) -> Result<checkpoints::Piece> {
+      const std::string bytes = part == code::kManifestPart ? text_ : "aaabbbb";
+      return checkpoints::Piece{.data = bytes.substr(offset), .file_bytes = bytes.size()};
+    };
+    fs::create_directories(copy_.parent_path());
+    EXPECT_TRUE(code::DownloadCopy({.name = "code", .digest = digest_, .read = read}, copy_, 0)
+                    .status.ok());
+  }
+
+  gang::RemoteFiles Code() const {
+    return {.name = {}, .folder = {}, .servers = {Server()}, .code = digest_};
+  }
+
+  std::string text_;
+  std::string digest_;
+  fs::path copy_;
+};
+
+TEST_F(DirectCodeTest, SendsTheManifestAndThePack) {
+  gang::RemoteFiles files = Code();
+  EXPECT_EQ(pieces_.Read(files, "manifest", 0, {}).piece->data, text_);
+  const auto pack = pieces_.Read(files, "pack", 2, {});
+  EXPECT_EQ(pack.piece->data, "abbbb");
+  EXPECT_EQ(pack.piece->file_bytes, 7u);
+  EXPECT_NE(pack.directly_from, "");
+  EXPECT_THAT(by_server_.reads, IsEmpty());
+}
+
+TEST_F(DirectCodeTest, FallsBackToTheServerIfAFileHasAnotherSize) {
+  fs::permissions(copy_ / "tree/b.py", fs::perms::owner_write, fs::perm_options::add);
+  gang::WriteFile(copy_ / "tree/b.py", "bb");
+  gang::RemoteFiles files = Code();
+  pieces_.Read(files, "pack", 0, {});
+  EXPECT_THAT(by_server_.reads, ElementsAre("pack@0"));
+}
+
+TEST_F(DirectCodeTest, ReadsNoOtherFiles) {
+  for (const std::string& digest : {std::string("sha256:../../secret"), std::string("../secret"),
+                                    "sha256:" + std::string(64, 'a')}) {
+    gang::RemoteFiles files = Code();
+    files.code = digest;
+    pieces_.Read(files, "manifest", 0, {});
+    files.servers = {Server()};
+    pieces_.Read(files, "../stamps", 0, {});
+  }
+  EXPECT_THAT(by_server_.reads, testing::SizeIs(6)) << "the sender refused each";
 }
 
 }  // namespace

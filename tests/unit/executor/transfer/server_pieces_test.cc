@@ -9,7 +9,7 @@ TEST(ServerPieces, ReadsFailAfterCancelUntilClose) {
   FakeServer server;
   const std::shared_ptr<v1::Executors::Stub> stub = v1::Executors::NewStub(server.Channel());
   ServerPieces pieces([&] { return stub; }, "a token");
-  gang::RemoteCheckpoint checkpoint;
+  gang::RemoteFiles checkpoint;
   const auto error = [&] {
     return pieces.Read(checkpoint, "model.bin", 0, {}).piece.error().message;
   };
@@ -23,7 +23,7 @@ TEST(ServerPieces, ReadsFailAfterCancelUntilClose) {
 
 TEST(ServerPieces, FailsWithoutAChannel) {
   ServerPieces pieces([] { return nullptr; }, "a token");
-  gang::RemoteCheckpoint checkpoint;
+  gang::RemoteFiles checkpoint;
   EXPECT_EQ(pieces.Read(checkpoint, "model.bin", 0, {}).piece.error().code,
             ErrorCode::kUnavailable);
 }

@@ -1,4 +1,4 @@
-#include "executor/transfer/checkpoint_fetcher.h"
+#include "executor/transfer/fetcher.h"
 
 #include <gmock/gmock.h>
 
@@ -44,7 +44,7 @@ Stored Make(char letter) {
 // damage files that executors send directly.
 class MadeUpSource final : public PieceSource {
  public:
-  Answer Read(gang::RemoteCheckpoint& checkpoint, const std::string& file, uint64_t offset,
+  Answer Read(gang::RemoteFiles& checkpoint, const std::string& file, uint64_t offset,
               std::string) override {
     std::unique_lock lock(mutex_);
     reads_.push_back(file + "@" + std::to_string(offset));
@@ -106,16 +106,16 @@ class MadeUpSource final : public PieceSource {
   bool is_blocked_ = false;
 };
 
-class CheckpointFetcherTest : public testing::Test {
+class FetcherTest : public testing::Test {
  protected:
   static constexpr gang::AttemptId Attempt(uint32_t number) {
     return {.sweep = 1, .trial = 3, .attempt = number, .epoch = number};
   }
 
   void Start(CopyLimits room = {.bytes_max = 1 << 20},
-             std::chrono::milliseconds retry_timeout = CheckpointFetcher::kRetryTimeout) {
-    fetcher_ = std::make_unique<CheckpointFetcher>(
-        folder_.path() / "copies", room, source_,
+             std::chrono::milliseconds retry_timeout = Fetcher::kRetryTimeout) {
+    fetcher_ = std::make_unique<Fetcher>(
+        kCheckpoints, folder_.path() / "copies", room, source_,
         [this](const gang::AttemptId& attempt, Fetched fetched) {
           const std::lock_guard lock(mutex_);
           done_[attempt] = std::move(fetched);
@@ -150,11 +150,11 @@ class CheckpointFetcherTest : public testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<gang::AttemptId, Fetched> done_;
-  std::unique_ptr<CheckpointFetcher> fetcher_;
+  std::unique_ptr<Fetcher> fetcher_;
   const Stored a_ = Make('a'), b_ = Make('b'), c_ = Make('c');
 };
 
-TEST_F(CheckpointFetcherTest, FetchesACompleteCopy) {
+TEST_F(FetcherTest, FetchesACompleteCopy) {
   Start();
   Fetch(1, 9, a_);
   const Fetched fetched = Await(1);
@@ -164,7 +164,7 @@ TEST_F(CheckpointFetcherTest, FetchesACompleteCopy) {
     EXPECT_EQ(gang::ReadFile(fetched.folder / name), text) << name;
 }
 
-TEST_F(CheckpointFetcherTest, ASecondGangUsesTheSameCopy) {
+TEST_F(FetcherTest, ASecondGangUsesTheSameCopy) {
   Start();
   Fetch(1, 9, a_);
   Await(1);
@@ -174,14 +174,30 @@ TEST_F(CheckpointFetcherTest, ASecondGangUsesTheSameCopy) {
   EXPECT_THAT(source_.TakeReads(), IsEmpty());
 }
 
-TEST_F(CheckpointFetcherTest, RetriesASourceThatIsAway) {
+TEST_F(FetcherTest, PreparesBeforeItIsDone) {
+  Start();
+  fs::path prepared;
+  fetcher_->Fetch(Attempt(1), {.name = {.sweep = 1, .trial = 3, .attempt = 1, .step = 9}},
+                  source_.Put(9, a_), [&](const fs::path& copy) {
+                    prepared = copy;
+                    return IsDone(1) ? Status(UnreadableError("it is done already")) : Status();
+                  });
+  EXPECT_EQ(Await(1).error, "");
+  EXPECT_EQ(prepared, Await(1).folder);
+  fetcher_->Fetch(Attempt(2), {.name = {.sweep = 1, .trial = 3, .attempt = 1, .step = 9}},
+                  source_.Put(9, a_), [](const fs::path&) { return UnreadableError("no space"); });
+  EXPECT_EQ(Await(2).error, "no space");
+  EXPECT_FALSE(Await(2).is_final);
+}
+
+TEST_F(FetcherTest, RetriesASourceThatIsAway) {
   Start();
   source_.FailTimes(2);
   Fetch(1, 9, a_);
   EXPECT_EQ(Await(1).error, "");
 }
 
-TEST_F(CheckpointFetcherTest, ASourceThatStaysAwayIsATemporaryError) {
+TEST_F(FetcherTest, ASourceThatStaysAwayIsATemporaryError) {
   Start({.bytes_max = 1 << 20}, std::chrono::milliseconds(1));
   source_.FailTimes(1'000'000);
   Fetch(1, 9, a_);
@@ -191,7 +207,7 @@ TEST_F(CheckpointFetcherTest, ASourceThatStaysAwayIsATemporaryError) {
   EXPECT_FALSE(fetched.is_final);
 }
 
-TEST_F(CheckpointFetcherTest, DoesNotRetryAMissingFile) {
+TEST_F(FetcherTest, DoesNotRetryAMissingFile) {
   Start();
   source_.FailTimes(1, true);
   Fetch(1, 9, a_);
@@ -199,7 +215,7 @@ TEST_F(CheckpointFetcherTest, DoesNotRetryAMissingFile) {
   EXPECT_THAT(source_.TakeReads(), SizeIs(1));
 }
 
-TEST_F(CheckpointFetcherTest, ADamagedCheckpointIsAPermanentError) {
+TEST_F(FetcherTest, ADamagedCheckpointIsAPermanentError) {
   Start();
   Stored damaged = a_;
   damaged.files["model.bin"][7] = 'x';
@@ -209,7 +225,7 @@ TEST_F(CheckpointFetcherTest, ADamagedCheckpointIsAPermanentError) {
   EXPECT_TRUE(fetched.is_final);
 }
 
-TEST_F(CheckpointFetcherTest, FetchesThroughTheServerIfTheDirectCopyIsDamaged) {
+TEST_F(FetcherTest, FetchesThroughTheServerIfTheDirectCopyIsDamaged) {
   Start();
   fetcher_->Fetch(
       Attempt(1),
@@ -220,7 +236,7 @@ TEST_F(CheckpointFetcherTest, FetchesThroughTheServerIfTheDirectCopyIsDamaged) {
   EXPECT_EQ(gang::ReadFile(fetched.folder / "model.bin"), a_.files.at("model.bin"));
 }
 
-TEST_F(CheckpointFetcherTest, ResumesADownloadInANewProcess) {
+TEST_F(FetcherTest, ResumesADownloadInANewProcess) {
   Start();
   source_.FailTimes(0);
   Fetch(1, 9, a_);
@@ -238,7 +254,7 @@ TEST_F(CheckpointFetcherTest, ResumesADownloadInANewProcess) {
   EXPECT_THAT(source_.TakeReads(), ElementsAre("manifest.json@0", "model.bin@2000"));
 }
 
-TEST_F(CheckpointFetcherTest, CancelsADownloadThatNoGangNeeds) {
+TEST_F(FetcherTest, CancelsADownloadThatNoGangNeeds) {
   Start();
   source_.Block();
   Fetch(1, 9, a_);
@@ -249,7 +265,7 @@ TEST_F(CheckpointFetcherTest, CancelsADownloadThatNoGangNeeds) {
   EXPECT_FALSE(IsDone(1));
 }
 
-TEST_F(CheckpointFetcherTest, SkipsAReleasedJob) {
+TEST_F(FetcherTest, SkipsAReleasedJob) {
   Start();
   source_.Block();
   Fetch(1, 9, a_);
@@ -263,7 +279,7 @@ TEST_F(CheckpointFetcherTest, SkipsAReleasedJob) {
   EXPECT_THAT(Copies(), testing::Not(testing::Contains(b_.name())));
 }
 
-TEST_F(CheckpointFetcherTest, EvictsTheLeastRecentlyUsedCopyAndNoneInUse) {
+TEST_F(FetcherTest, EvictsTheLeastRecentlyUsedCopyAndNoneInUse) {
   const uint64_t two = 2 * (kModelBytes + a_.files.at("manifest.json").size());
   Start({.bytes_max = two});
   Fetch(1, 9, a_);
@@ -284,7 +300,7 @@ TEST_F(CheckpointFetcherTest, EvictsTheLeastRecentlyUsedCopyAndNoneInUse) {
   EXPECT_THAT(Copies(), UnorderedElementsAre(a_.name(), b_.name()));
 }
 
-TEST_F(CheckpointFetcherTest, EvictsATooLargeCopyWhenNoGangNeedsIt) {
+TEST_F(FetcherTest, EvictsATooLargeCopyWhenNoGangNeedsIt) {
   Start({});
   Fetch(1, 9, a_);
   EXPECT_EQ(Await(1).error, "");
@@ -295,7 +311,7 @@ TEST_F(CheckpointFetcherTest, EvictsATooLargeCopyWhenNoGangNeedsIt) {
   EXPECT_THAT(Copies(), ElementsAre(b_.name()));
 }
 
-TEST_F(CheckpointFetcherTest, EvictsCopiesAndRefusesADownloadThatWouldFillTheDisk) {
+TEST_F(FetcherTest, EvictsCopiesAndRefusesADownloadThatWouldFillTheDisk) {
   Start();
   Fetch(1, 9, a_);
   Await(1);
@@ -310,7 +326,7 @@ TEST_F(CheckpointFetcherTest, EvictsCopiesAndRefusesADownloadThatWouldFillTheDis
   EXPECT_THAT(Copies(), testing::Not(testing::Contains(a_.name())));
 }
 
-TEST_F(CheckpointFetcherTest, EvictsUnusedCopiesWhenTheDiskIsShort) {
+TEST_F(FetcherTest, EvictsUnusedCopiesWhenTheDiskIsShort) {
   Start();
   Fetch(1, 9, a_);
   Await(1);
@@ -323,7 +339,7 @@ TEST_F(CheckpointFetcherTest, EvictsUnusedCopiesWhenTheDiskIsShort) {
   EXPECT_THAT(Copies(), ElementsAre(b_.name())) << "a gang runs from b";
 }
 
-TEST_F(CheckpointFetcherTest, EvictsBeforeTheNextDownload) {
+TEST_F(FetcherTest, EvictsBeforeTheNextDownload) {
   Start();
   Fetch(1, 9, a_);
   Await(1);
@@ -336,13 +352,13 @@ TEST_F(CheckpointFetcherTest, EvictsBeforeTheNextDownload) {
   fetcher_->EvictUnused();
   fetcher_->Release(Attempt(2));
   const auto has_copy = [&] { return std::ranges::count(Copies(), a_.name()) > 0; };
-  const auto deadline = std::chrono::steady_clock::now() + CheckpointFetcher::kRetryTimeout / 2;
+  const auto deadline = std::chrono::steady_clock::now() + Fetcher::kRetryTimeout / 2;
   while (has_copy() && std::chrono::steady_clock::now() < deadline) sched_yield();
   EXPECT_FALSE(has_copy());
   EXPECT_FALSE(IsDone(3));
 }
 
-TEST_F(CheckpointFetcherTest, RefusesAnInvalidDigest) {
+TEST_F(FetcherTest, RefusesAnInvalidDigest) {
   Start();
   for (const char* none : {"", "sha256:", "sha256:..", "/tmp"}) {
     Stored made = a_;
@@ -356,7 +372,7 @@ TEST_F(CheckpointFetcherTest, RefusesAnInvalidDigest) {
   EXPECT_THAT(source_.TakeReads(), IsEmpty());
 }
 
-TEST_F(CheckpointFetcherTest, EndsDuringADownload) {
+TEST_F(FetcherTest, EndsDuringADownload) {
   Start();
   source_.Block();
   Fetch(1, 9, a_);

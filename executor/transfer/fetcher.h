@@ -10,6 +10,8 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "base/result.h"
@@ -21,7 +23,7 @@ namespace attune::agent {
 // Makes the error for a piece that cannot be read now.
 inline Error UnreadableError(std::string why) { return {ErrorCode::kUnavailable, std::move(why)}; }
 
-// A source of checkpoints of other executors.
+// A source of checkpoints of other executors, and of snapshots of code.
 class PieceSource {
  public:
   struct Answer {
@@ -33,9 +35,9 @@ class PieceSource {
   virtual ~PieceSource() = default;
   // Reads a piece of a file; the source chooses its size. Blocks. `memory` is the buffer of an
   // earlier piece, for reuse. Read() and Close() may be called on any thread, but not concurrently.
-  virtual Answer Read(gang::RemoteCheckpoint& checkpoint, const std::string& file, uint64_t offset,
+  virtual Answer Read(gang::RemoteFiles& files, const std::string& file, uint64_t offset,
                       std::string memory) = 0;
-  virtual void Close() = 0;  // ends reading of the current checkpoint
+  virtual void Close() = 0;  // ends reading of the current files
   // Makes the current Read() and all reads until Close() fail. Does not block. Thread-safe.
   virtual void Cancel() = 0;
 };
@@ -43,25 +45,39 @@ class PieceSource {
 struct Fetched {
   std::filesystem::path folder;  // folder of the copy
   std::string error;             // empty: no error
-  bool is_final = false;  // the error is permanent: the checkpoint is damaged or gone at its source
+  bool is_final = false;  // the error is permanent: the files are damaged or gone at their source
 };
+
+// What a Fetcher fetches: kCheckpoints or kCode.
+struct FetchedKind {
+  checkpoints::Downloaded (*download)(const checkpoints::DownloadSource& source,
+                                      const std::filesystem::path& copy,
+                                      uint64_t disk_free_bytes_min);
+  // Whether a copy from an earlier fetch still is what its digest says.
+  Status (*verify)(const std::filesystem::path& copy, const std::string& digest);
+  std::error_code (*remove)(const std::filesystem::path& copy);
+  std::string_view index_file;  // describes the others; does not count as transferred
+};
+extern const FetchedKind kCheckpoints;
+extern const FetchedKind kCode;
 
 struct CopyLimits {
   uint64_t bytes_max = 0;            // limit for copies that no gang uses
   uint64_t disk_free_bytes_min = 0;  // no download starts that would leave less
 };
 
-// Fetches checkpoints of other hosts that gangs on this host resume from, one after another on its
-// own thread. Each copy is a folder named by the checkpoint's digest, so a second gang can use it
-// immediately. An interrupted download resumes at the byte where it stopped.
+// Fetches files that gangs on this host need before they start, one after another on its own
+// thread: checkpoints of other hosts, or snapshots of code. Each copy is a folder named by its
+// digest, so a second gang can use it immediately. An interrupted download resumes at the byte
+// where it stopped.
 //
 // A copy that no gang uses is kept for later gangs, up to CopyLimits::bytes_max and until the disk
 // is full. The least recently used copies are deleted first.
 //
 // If the source does not answer, reads are retried for kRetryTimeout. Executors send files directly
 // without encryption; if such a file does not match the manifest, it is fetched again through the
-// server.
-class CheckpointFetcher {
+// server. A copy of code that has changed is replaced in one step, because trials may run from it.
+class Fetcher {
  public:
   static constexpr std::chrono::milliseconds kRetryTimeout{20'000};
   static constexpr std::chrono::milliseconds kPause{250};
@@ -70,14 +86,18 @@ class CheckpointFetcher {
   using Done = std::function<void(const gang::AttemptId& attempt, Fetched fetched)>;
 
   // No other executor may use `folder`. The source must outlive the fetcher.
-  CheckpointFetcher(std::filesystem::path folder, CopyLimits limits, PieceSource& source, Done done,
-                    std::chrono::milliseconds retry_timeout = kRetryTimeout);
-  ~CheckpointFetcher();  // cancels the current download
+  Fetcher(const FetchedKind& kind, std::filesystem::path folder, CopyLimits limits,
+          PieceSource& source, Done done, std::chrono::milliseconds retry_timeout = kRetryTimeout);
+  ~Fetcher();  // cancels the current download
+
+  // Called on the fetcher's thread with the folder of the copy, before `done`. Its error is that of
+  // the fetch.
+  using Prepare = std::function<Status(const std::filesystem::path& copy)>;
 
   // `done` follows, unless the attempt is released before. This and the functions below are
   // thread-safe.
-  void Fetch(const gang::AttemptId& attempt, gang::RemoteCheckpoint checkpoint,
-             const std::string& digest);
+  void Fetch(const gang::AttemptId& attempt, gang::RemoteFiles files, const std::string& digest,
+             Prepare prepare = {});
 
   // The attempt no longer needs its copy.
   void Release(const gang::AttemptId& attempt);
@@ -88,23 +108,27 @@ class CheckpointFetcher {
  private:
   struct Job {
     gang::AttemptId attempt;
-    gang::RemoteCheckpoint checkpoint;
+    gang::RemoteFiles files;
     std::string digest;
+    Prepare prepare;
   };
-  // How a checkpoint was transferred.
+  // How files were transferred.
   struct Transfer {
     bool is_final = false;      // the last error is permanent
-    uint64_t direct_bytes = 0;  // bytes of its files that came directly
+    uint64_t direct_bytes = 0;  // bytes that came directly
     std::string directly_from;  // the last executor that sent some
   };
 
   void Run();
   Fetched FetchCopy(Job job);
+  Fetched FindOrDownload(Job& job);
   checkpoints::Downloaded Download(Job& job, const std::filesystem::path& copy, Transfer& transfer);
+  void Remove(const std::filesystem::path& folder) const;
   bool IsAbandoned();
   void Pause();
   void Evict(uint64_t bytes_max);
 
+  const FetchedKind& kind_;
   const std::filesystem::path folder_;
   const CopyLimits limits_;
   PieceSource& source_;

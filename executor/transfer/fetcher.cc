@@ -1,4 +1,4 @@
-#include "executor/transfer/checkpoint_fetcher.h"
+#include "executor/transfer/fetcher.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,6 +8,7 @@
 
 #include "checkpoints/manifest.h"
 #include "checkpoints/removal.h"
+#include "code/tree.h"
 #include "logging/log.h"
 
 namespace attune::agent {
@@ -29,23 +30,36 @@ bool HasFailed(const Downloaded& done, ErrorCode code) {
 
 double Megabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-void Remove(const fs::path& folder) {
-  if (const std::error_code failed = checkpoints::RemoveFolder(folder))
-    logging::Warn("cannot delete {}: {}", folder.string(), failed.message());
+Downloaded DownloadCheckpoint(const checkpoints::DownloadSource& source, const fs::path& copy,
+                              uint64_t disk_free_bytes_min) {
+  return checkpoints::Download(source, copy, {}, disk_free_bytes_min);
 }
+
+// Nobody writes to copies of checkpoints, and resuming compares their hashes.
+Status TrustCheckpoint(const fs::path&, const std::string&) { return {}; }
 
 }  // namespace
 
-CheckpointFetcher::CheckpointFetcher(fs::path folder, CopyLimits limits, PieceSource& source,
-                                     Done done, std::chrono::milliseconds retry_timeout)
-    : folder_(std::move(folder)),
+const FetchedKind kCheckpoints{.download = DownloadCheckpoint,
+                               .verify = TrustCheckpoint,
+                               .remove = checkpoints::RemoveFolder,
+                               .index_file = checkpoints::kManifestFile};
+const FetchedKind kCode{.download = code::DownloadCopy,
+                        .verify = code::VerifyCopy,
+                        .remove = code::RemoveCopy,
+                        .index_file = code::kManifestPart};
+
+Fetcher::Fetcher(const FetchedKind& kind, fs::path folder, CopyLimits limits, PieceSource& source,
+                 Done done, std::chrono::milliseconds retry_timeout)
+    : kind_(kind),
+      folder_(std::move(folder)),
       limits_(limits),
       source_(source),
       done_(std::move(done)),
       retry_timeout_(retry_timeout),
       thread_([this] { Run(); }) {}
 
-CheckpointFetcher::~CheckpointFetcher() {
+Fetcher::~Fetcher() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -56,15 +70,15 @@ CheckpointFetcher::~CheckpointFetcher() {
   thread_.join();
 }
 
-void CheckpointFetcher::Fetch(const gang::AttemptId& attempt, gang::RemoteCheckpoint checkpoint,
-                              const std::string& digest) {
+void Fetcher::Fetch(const gang::AttemptId& attempt, gang::RemoteFiles files,
+                    const std::string& digest, Prepare prepare) {
   const std::lock_guard lock(mutex_);
   uses_[attempt] = CopyName(digest);
-  queue_.push_back({attempt, std::move(checkpoint), digest});
+  queue_.push_back({attempt, std::move(files), digest, std::move(prepare)});
   changed_.notify_all();
 }
 
-void CheckpointFetcher::Release(const gang::AttemptId& attempt) {
+void Fetcher::Release(const gang::AttemptId& attempt) {
   const std::lock_guard lock(mutex_);
   if (uses_.erase(attempt) == 0) return;
   const auto job = std::ranges::find(queue_, attempt, &Job::attempt);
@@ -76,13 +90,13 @@ void CheckpointFetcher::Release(const gang::AttemptId& attempt) {
   source_.Cancel();
 }
 
-void CheckpointFetcher::EvictUnused() {
+void Fetcher::EvictUnused() {
   const std::lock_guard lock(mutex_);
   is_short_ = true;
   changed_.notify_all();
 }
 
-void CheckpointFetcher::Run() {
+void Fetcher::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return stop_ || copy_released_ || is_short_ || !queue_.empty(); });
@@ -109,17 +123,27 @@ void CheckpointFetcher::Run() {
   }
 }
 
-Fetched CheckpointFetcher::FetchCopy(Job job) {
-  const std::string name = gang::ToString(job.checkpoint.name);
+Fetched Fetcher::FetchCopy(Job job) {
+  Fetched fetched = FindOrDownload(job);
+  if (!fetched.error.empty() || !job.prepare) return fetched;
+  const Status prepared = job.prepare(fetched.folder);
+  return prepared.ok() ? fetched : Fetched{.error = prepared.error().message};
+}
+
+Fetched Fetcher::FindOrDownload(Job& job) {
+  const std::string name = gang::ToString(job.files);
   if (!checkpoints::IsDigest(job.digest))
-    return {.error = "checkpoint " + name + " could not be fetched: \"" + job.digest +
-                     "\" is not a digest",
+    return {.error = name + " could not be fetched: \"" + job.digest + "\" is not a digest",
             .is_final = true};
   const fs::path copy = folder_ / CopyName(job.digest);
   std::error_code absent;
   if (fs::exists(copy, absent)) {
-    fs::last_write_time(copy, fs::file_time_type::clock::now(), absent);  // marks it as used now
-    return {.folder = copy};
+    const Status verified = kind_.verify(copy, job.digest);
+    if (verified.ok()) {
+      fs::last_write_time(copy, fs::file_time_type::clock::now(), absent);  // marks it as used now
+      return {.folder = copy};
+    }
+    logging::Warn("{}; fetching {} again", verified.error().message, name);
   }
   const auto begun = Clock::now();
   Transfer transfer;
@@ -128,16 +152,18 @@ Fetched CheckpointFetcher::FetchCopy(Job job) {
     Evict(0);
     done = Download(job, copy, transfer);
   }
-  if (HasFailed(done, ErrorCode::kCorrupt) && !transfer.directly_from.empty()) {
+  // Files from other executors, or those of an interrupted download, may be damaged.
+  const bool resumed = done.fetched < done.bytes;
+  if (HasFailed(done, ErrorCode::kCorrupt) && (resumed || !transfer.directly_from.empty())) {
     logging::Warn("{}; fetching it again through the server", done.status.error().message);
-    job.checkpoint.servers.clear();
+    job.files.servers.clear();
     done = Download(job, copy, transfer);
   }
-  if (!done.status.ok() && !HasFailed(done, ErrorCode::kConflict))
-    return {.error = "checkpoint " + name + " could not be fetched: " + done.status.error().message,
+  if (!done.status.ok())
+    return {.error = name + " could not be fetched: " + done.status.error().message,
             .is_final = transfer.is_final || HasFailed(done, ErrorCode::kCorrupt)};
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-  logging::Info("{}: checkpoint {} is here: {:.1f} MB, of which {:.1f} MB came in {:.2f} s{}",
+  logging::Info("{}: {} is here: {:.1f} MB, of which {:.1f} MB came in {:.2f} s{}",
                 gang::ToString(job.attempt), name, Megabytes(done.bytes), Megabytes(done.fetched),
                 seconds,
                 transfer.direct_bytes == 0
@@ -148,18 +174,22 @@ Fetched CheckpointFetcher::FetchCopy(Job job) {
   return {.folder = copy};
 }
 
-Downloaded CheckpointFetcher::Download(Job& job, const fs::path& copy, Transfer& transfer) {
+void Fetcher::Remove(const fs::path& folder) const {
+  if (const std::error_code failed = kind_.remove(folder))
+    logging::Warn("cannot delete {}: {}", folder.string(), failed.message());
+}
+
+Downloaded Fetcher::Download(Job& job, const fs::path& copy, Transfer& transfer) {
   auto heard = Clock::now();  // time of the last answer from the source
   const auto read = [&](const std::string& file, uint64_t offset,
                         std::string memory) -> Result<checkpoints::Piece> {
     for (;;) {
       if (IsAbandoned()) return UnreadableError("no gang needs it any more");
-      PieceSource::Answer answer =
-          source_.Read(job.checkpoint, file, offset, std::exchange(memory, {}));
+      PieceSource::Answer answer = source_.Read(job.files, file, offset, std::exchange(memory, {}));
       transfer.is_final = answer.is_final;
       if (!answer.directly_from.empty()) {
         transfer.directly_from = answer.directly_from;
-        if (file != checkpoints::kManifestFile) transfer.direct_bytes += answer.piece->data.size();
+        if (file != kind_.index_file) transfer.direct_bytes += answer.piece->data.size();
       }
       if (answer.piece.ok()) heard = Clock::now();
       if (answer.piece.ok() || answer.is_final || Clock::now() - heard >= retry_timeout_)
@@ -167,23 +197,24 @@ Downloaded CheckpointFetcher::Download(Job& job, const fs::path& copy, Transfer&
       Pause();
     }
   };
-  return checkpoints::Download(
-      {.name = gang::ToString(job.checkpoint.name), .digest = job.digest, .read = read}, copy, {},
-      limits_.disk_free_bytes_min);
+  const std::string name =
+      job.files.code.empty() ? gang::ToString(job.files.name) : gang::ToString(job.files);
+  return kind_.download({.name = name, .digest = job.digest, .read = read}, copy,
+                        limits_.disk_free_bytes_min);
 }
 
-bool CheckpointFetcher::IsAbandoned() {
+bool Fetcher::IsAbandoned() {
   const std::lock_guard lock(mutex_);
   return abandoned_;
 }
 
-void CheckpointFetcher::Pause() {
+void Fetcher::Pause() {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::min(kPause, retry_timeout_), [this] { return abandoned_; });
 }
 
 // Leftovers of interrupted deletions and downloads count and are deleted, too.
-void CheckpointFetcher::Evict(uint64_t bytes_max) {
+void Fetcher::Evict(uint64_t bytes_max) {
   struct Entry {
     fs::path path;
     fs::file_time_type used;
