@@ -24,7 +24,9 @@ constexpr uint32_t kEarlierTrials = 12;
 constexpr uint64_t kSqliteEvery = 200;   // one seed in 200 uses SQLite, which is slower than memory
 constexpr int64_t kManySlotsEvery = 60;  // one world in 60 has many slots, and is slow
 constexpr int64_t kOneSlotEvery = 25;    // one of 25 other worlds has a single slot
-constexpr double kEndEarlyShare = 0.3;   // share of sweeps with programs that end early
+constexpr char kCodeDigest[] =
+    "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+constexpr double kEndEarlyShare = 0.3;  // share of sweeps with programs that end early
 
 class Planner {
  public:
@@ -114,6 +116,7 @@ class Planner {
                          .curves = PickName(simulate::CurveModels())};
     SweepSpec& spec = planned.spec;
     spec.program.command = {"/bin/train"};
+    if (OneIn(3)) spec.program.code = CodeSpec{.digest = kCodeDigest};
     spec.objectives = {{"loss", FlipCoin() ? Mode::kMin : Mode::kMax}};
     if (OneIn(4)) spec.objectives.push_back({"cost", FlipCoin() ? Mode::kMin : Mode::kMax});
     if (OneIn(8)) spec.constraints = {{.metric = "cost", .min = 0.1, .max = 0.7}};

@@ -12,8 +12,7 @@ namespace {
 
 using simulate::kSecondUs;
 
-constexpr int64_t kMaxStartUs = kSecondUs;      // from the assignment to the first process
-constexpr int64_t kMaxFetchUs = 4 * kSecondUs;  // duration of a checkpoint's transfer
+constexpr int64_t kMaxStartUs = kSecondUs;  // from the assignment to the first process
 constexpr int64_t kMaxTeardownUs = kSecondUs / 2;
 constexpr char kDigest[] =
     "sha256:0000000000000000000000000000000000000000000000000000000000000000";

@@ -12,6 +12,8 @@
 
 namespace attune::sim {
 
+inline constexpr int64_t kMaxFetchUs = 4 * simulate::kSecondUs;  // duration of a transfer
+
 // Convert the ids of executor/gang into those of core.
 AttemptId IdOf(const gang::AttemptId& attempt);
 TrialId TrialOf(const gang::AttemptId& attempt);

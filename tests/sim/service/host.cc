@@ -46,23 +46,66 @@ void Host::Start(int64_t lifetime_us) {
   started_us_ = agent::NextStartTime(started_us_, Now().wall_us + clock_us);
   environment_.reality.OnDisturbance(name_, environment_.timeline.now());
   environment_.reality.OnHostStarted(name_, planned_.folder);
+  MakeGangs();
+  agent::ServerLink& link = *this;
+  agent::Files& files = *this;
+  machine_ = std::make_unique<agent::Machine>(
+      Hello(), gang::Folders(kDataDir), environment_.random.Bits(), link, *fetching_gangs_, files,
+      std::chrono::milliseconds(0),
+      lifetime_us > 0 ? Now().boot + std::chrono::microseconds(lifetime_us)
+                      : agent::Machine::kNever);
+  Step();
+}
+
+void Host::MakeGangs() {
+  const auto record = [this](gang::Fact fact) {
+    facts_.push_back(std::move(fact));
+    StepSoon();
+  };
   gangs_ = std::make_unique<TrainingGangs>(
       environment_, name_,
       [this](int64_t us, simulate::Timeline::Action action) {
         ScheduleAfter(us, std::move(action));
       },
-      [this](gang::Fact fact) {
-        facts_.push_back(std::move(fact));
-        StepSoon();
+      record);
+  fetching_gangs_ = std::make_unique<agent::FetchingGangs>(
+      *gangs_,
+      agent::FetchingGangs::Fetches{
+          // The gangs themselves simulate the transfer of checkpoints.
+          .checkpoint =
+              [this](const gang::AttemptId& attempt, const gang::RemoteFiles& files,
+                     const std::string&) {
+                const gang::AttemptId saver{.sweep = files.name.sweep, .trial = files.name.trial};
+                const std::filesystem::path path =
+                    gang::Folders(kDataDir).Checkpoints(saver) / files.folder;
+                AfterFetch(1, [this, attempt, path] {
+                  fetching_gangs_->OnCheckpoint(attempt, {.folder = path});
+                });
+              },
+          .code = [this](const gang::GangSpec& spec) { FetchCode(spec.attempt); },
+          .release = [](const gang::AttemptId&) {}},
+      [this, record](const gang::AttemptId& attempt, gang::Ended ended) {
+        record({attempt, environment_.timeline.now().us, std::move(ended)});
       });
-  agent::ServerLink& link = *this;
-  agent::Files& files = *this;
-  machine_ = std::make_unique<agent::Machine>(
-      Hello(), gang::Folders(kDataDir), environment_.random.Bits(), link, *gangs_, files,
-      std::chrono::milliseconds(0),
-      lifetime_us > 0 ? Now().boot + std::chrono::microseconds(lifetime_us)
-                      : agent::Machine::kNever);
-  Step();
+}
+
+void Host::FetchCode(const gang::AttemptId& attempt) {
+  AfterFetch(environment_.random.Integer(1, kMaxFetchUs), [this, attempt] {
+    agent::Fetched fetched{.folder = "/code"};
+    if (environment_.Happens(environment_.faults.cannot_fetch))
+      fetched = {.error = "the code could not be fetched"};
+    fetching_gangs_->OnCode(attempt, fetched);
+  });
+}
+
+// As in the agent, the machine checks its lease before a fetched gang starts.
+void Host::AfterFetch(int64_t us, std::function<void()> deliver) {
+  ScheduleAfter(us, [this, deliver = std::move(deliver)] {
+    Step();
+    if (fetching_gangs_ == nullptr) return;  // the process has ended
+    deliver();
+    StepSoon();
+  });
 }
 
 v1::Hello Host::Hello() const {
@@ -90,6 +133,7 @@ void Host::Crash() {
 void Host::Exit() {
   ++process_;
   machine_.reset();
+  fetching_gangs_.reset();
   gangs_.reset();
   facts_.clear();
   step_soon_ = frozen_ = leaving_ = unhealthy_ = false;

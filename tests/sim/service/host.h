@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "executor/agent/fetching_gangs.h"
 #include "executor/agent/machine.h"
 #include "tests/sim/service/environment.h"
 #include "tests/sim/service/gangs.h"
@@ -58,6 +60,9 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   void ReadLog(const v1::LogRequest& request) override;
   void SendCheckpoint(const v1::CheckpointRequest&) override {}
 
+  void MakeGangs();
+  void FetchCode(const gang::AttemptId& attempt);
+  void AfterFetch(int64_t us, std::function<void()> deliver);
   v1::Hello Hello() const;
   agent::Now Now() const;
   // Runs `action` later if the process still exists at that time. A frozen host delays it.
@@ -79,6 +84,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   uint64_t process_ = 0;
   int64_t started_us_ = 0;
   std::unique_ptr<TrainingGangs> gangs_;
+  std::unique_ptr<agent::FetchingGangs> fetching_gangs_;
   std::unique_ptr<agent::Machine> machine_;
   std::vector<gang::Fact> facts_;  // facts that the machine does not know yet
   bool step_soon_ = false;
