@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/result.h"
+#include "cli/client/code_upload.h"
 #include "json/parse.h"
 #include "system/random_word.h"
 
@@ -19,6 +20,7 @@ constexpr size_t kDocumentBytesMax = 1 << 20;  // the server's limit for a body
 constexpr int64_t kLogSliceBytes = 1 << 20;
 constexpr int64_t kPageSize = 1'000;  // the server's limit
 constexpr size_t kKeyBytes = 16;      // of an idempotency key
+constexpr int kCodeSentMax = 2;       // snapshots sent for one sweep
 
 const std::string kSweeps = "/api/v1/sweeps";
 const std::string kExecutors = "/api/v1/executors";
@@ -51,6 +53,14 @@ Answer<T> GetAnswer(HttpClient& client, const Request& request) {
 template <class T>
 Answer<T> PostAnswer(HttpClient& client, const Request& request, const Json& body) {
   return ReadAnswer<T>(client.Post(request, Dump(body), "application/json"));
+}
+
+// The code that the server needs before it creates a sweep; nullopt: it refused for another reason,
+// or did not refuse.
+std::optional<rest::RequiredCode> RequiredCode(const Result<Reply>& reply) {
+  if (!reply.ok() || reply->ok()) return std::nullopt;
+  const auto problem = rest::Parse<rest::Problem>(ParseJson<Json>(reply->body));
+  return problem.ok() ? problem->code : std::nullopt;
 }
 
 // Appends the lists of a page to the lists of the previous pages.
@@ -271,14 +281,28 @@ Answer<rest::Schedule> Api::Schedule(const TrialName& trial) {
 }
 
 Answer<rest::SweepDetail> Api::CreateSweep(const SweepDocument& document) {
-  const Request request{.path = kSweeps,
-                        .query = {{"directory", document.directory().string()},
-                                  {"file", document.path.filename().string()}},
-                        .headers = {{"Idempotency-Key", RandomWord(kKeyBytes)}}};
-  return ReadAnswer<rest::SweepDetail>(
-      client_.Post(request, document.text,
-                   document.json() ? "application/json" : "application/yaml"),
-      document.path.string());
+  Request request{.path = kSweeps,
+                  .query = {{"directory", document.directory().string()},
+                            {"file", document.path.filename().string()}},
+                  .headers = {}};
+  // The server may delete a snapshot between the upload and the next request.
+  for (int sent = 0;; ++sent) {
+    request.headers["Idempotency-Key"] = RandomWord(kKeyBytes);
+    const Result<Reply> reply = client_.Post(
+        request, document.text, document.json() ? "application/json" : "application/yaml");
+    const auto required = RequiredCode(reply);
+    if (!required || !required->digest.empty() || sent == kCodeSentMax)
+      return ReadAnswer<rest::SweepDetail>(reply, document.path.string());
+    if (!NamesRequired(document.text, *required))
+      return Error{ErrorCode::kDenied,
+                   "the server asks for files that " + document.path.string() +
+                       " does not name: it may be a wrong server; nothing was sent"};
+    const Result<SentCode> code = SendCode(client_, *required, document.directory());
+    if (!code.ok()) return code.error();
+    request.query["code_digest"] = code->digest;
+    request.query["code_commit"] = code->collected.commit;
+    request.query["code_dirty"] = code->collected.dirty ? "true" : "false";
+  }
 }
 
 Answer<rest::SteeredSweep> Api::SteerSweep(const std::string& id, const std::string& action,
@@ -403,6 +427,20 @@ Result<Api::LogSlice> Api::Log(const TrialName& trial, int rank, std::optional<i
   slice.file_bytes =
       HeaderNumber(*reply, "x-log-size", slice.offset + static_cast<int64_t>(slice.data.size()));
   return slice;
+}
+
+Result<checkpoints::Piece> Api::CodePiece(const std::string& digest, const std::string& part,
+                                          uint64_t offset) {
+  const std::string hex = digest.substr(digest.find(':') + 1);
+  Result<Reply> reply = client_.Get({.path = "/api/v1/code/" + hex + '/' + part,
+                                     .query = {{"offset", std::to_string(offset)}},
+                                     .headers = {}});
+  if (!reply.ok()) return reply.error();
+  if (!reply->ok()) return ErrorOf(*reply);
+  const int64_t size = HeaderNumber(*reply, "x-file-size", -1);
+  if (size < 0) return NotAttune();
+  return checkpoints::Piece{.data = std::move(reply->body),
+                            .file_bytes = static_cast<uint64_t>(size)};
 }
 
 Answer<rest::Version> Api::Version() {

@@ -95,6 +95,9 @@ class Api {
 
   // The current sweep file, with every default and absolute paths.
   Answer<rest::ResolvedSweep> ResolvedSweep(const std::string& id);
+  // A piece of a part of a snapshot of code (code/tree.h), from the offset on.
+  Result<checkpoints::Piece> CodePiece(const std::string& digest, const std::string& part,
+                                       uint64_t offset);
 
   // Faults of the document have the form `FILE:LINE:COLUMN: …` and code kInvalid.
   Answer<rest::SweepDetail> CreateSweep(const SweepDocument& document);

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "cli/algorithms.h"
 #include "cli/commands/command.h"
+#include "server/folder/code_storage.h"
 #include "server/folder/log_mark.h"
 #include "server/store/offline/check.h"
 #include "server/store/offline/export.h"
@@ -65,11 +66,19 @@ ExitCode Check(const DbCheckFlags& flags, Console& console) {
   return is_intact ? ExitCode::kSuccess : ExitCode::kFailure;
 }
 
+constexpr char kCodeFolder[] = "code";  // in a data folder
+
+// The folder with the code of sweeps that belongs to a backup.
+fs::path CodeOf(const std::string& backup) { return backup + ".code"; }
+
 struct DbBackupFlags : DbFlags {
   std::string file;
+  bool with_code = false;
 
   void AddTo(CLI::App& command) {
     DbFlags::AddTo(command);
+    command.add_flag("--with-code", with_code,
+                     "Also copy the code of sweeps, to the folder FILE.code");
     command.add_option("FILE", file, "New file")->required();
   }
 };
@@ -78,6 +87,11 @@ ExitCode Backup(const DbBackupFlags& flags, Console& console) {
   const Status done = server::Backup(flags.database(), flags.file);
   if (!done.ok()) return Fail(console, done.error());
   std::error_code error;
+  if (flags.with_code) {
+    const fs::path data_dir = fs::path(flags.database()).parent_path();
+    const Status copied = server::CopySnapshots(data_dir / kCodeFolder, CodeOf(flags.file));
+    if (!copied.ok()) return Fail(console, copied.error());
+  }
   console.err.Print("wrote " + flags.file + ", " +
                     std::to_string(fs::file_size(flags.file, error)) + " bytes, and checked it");
   return ExitCode::kSuccess;
@@ -113,6 +127,10 @@ ExitCode Restore(const DbRestoreFlags& flags, Console& console) {
     return Fail(console, copied.error());
   if (const Status marked = server::LogMarkFile(data_dir).WriteReplaced(); !marked.ok())
     return Fail(console, marked.error());
+  // Before the database, whose sweeps need the code. The code of other sweeps stays.
+  if (const Status code = server::CopySnapshots(CodeOf(flags.file), data_dir / kCodeFolder);
+      !code.ok())
+    return Fail(console, code.error());
   const Result<std::string> kept = server::Replace(database, copy);
   if (!kept.ok()) return Fail(console, kept.error());
   if (const Status synced = SyncFolder(data_dir); !synced.ok())

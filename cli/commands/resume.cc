@@ -20,6 +20,15 @@ bool IsEquivalent(const SweepSpec& a, const SweepSpec& b) {
   return sweepfile::ResolvedYaml(a) == sweepfile::ResolvedYaml(b);
 }
 
+// The sweep file with the snapshot of the sweep, which keeps its code until it ends.
+SweepSpec WithSnapshotOf(const SweepSpec& sweep, SweepSpec file) {
+  if (!sweep.program.code || !file.program.code) return file;
+  file.program.code->digest = sweep.program.code->digest;
+  file.program.code->commit = sweep.program.code->commit;
+  file.program.code->dirty = sweep.program.code->dirty;
+  return file;
+}
+
 // The merge patch that turns `from` into `to`.
 Json PatchBetween(const Json& from, const Json& to) {
   if (!from.is_object() || !to.is_object()) return to;
@@ -59,10 +68,10 @@ Result<Unfinished> FindUnfinished(Api& api, const SweepDocument& document, SameB
 }
 
 Result<FileDifference> CompareWithFile(Api& api, const rest::SweepDetail& sweep,
-                                       const SweepDocument& document, const SweepSpec& now) {
+                                       const SweepDocument& document, const SweepSpec& file) {
   const CheckedSweep created =
       CheckSweep({.path = document.path, .text = sweep.file}, ProgramCheck::kSkip);
-  if (created.spec && IsEquivalent(*created.spec, now)) return FileDifference{};
+  if (created.spec && IsEquivalent(*created.spec, file)) return FileDifference{};
   const auto resolved = api.ResolvedSweep(sweep.id);
   if (!resolved.ok()) return resolved.error();
   const sweepfile::Parsed present =
@@ -70,6 +79,7 @@ Result<FileDifference> CompareWithFile(Api& api, const rest::SweepDetail& sweep,
   if (!present.spec)
     return Error{ErrorCode::kInternal, "the server returned an invalid file of sweep " + sweep.id +
                                            ": " + sweepfile::Sentence(present.faults.front())};
+  const SweepSpec now = WithSnapshotOf(*present.spec, file);
   if (IsEquivalent(*present.spec, now)) return FileDifference{};
 
   FileDifference difference;

@@ -36,9 +36,9 @@ struct FileDifference {
   bool empty() const { return changes.empty() && obstacle.empty(); }
 };
 
-// `now`: the parsed file. The result is empty if the file is equivalent to the file that created
-// the sweep, or to the sweep after its edits.
+// `file`: the parsed document. The result is empty if the file is equivalent to the file that
+// created the sweep, or to the sweep after its edits.
 Result<FileDifference> CompareWithFile(Api& api, const rest::SweepDetail& sweep,
-                                       const SweepDocument& document, const SweepSpec& now);
+                                       const SweepDocument& document, const SweepSpec& file);
 
 }  // namespace attune::cli

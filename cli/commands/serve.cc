@@ -23,6 +23,7 @@ struct ServeFlags {
   HttpsOptions https;
   std::optional<double> gpu_hour_price;
   std::string currency;
+  std::string max_code;
   bool insecure = false;
   bool until_stdin_ends = false;
 
@@ -39,6 +40,10 @@ void ServeFlags::AddTo(CLI::App& command) {
       .add_option("--storage-path", options.storage_path,
                   "Folder for copies of each sweep's best checkpoints")
       ->type_name("DIR");
+  command
+      .add_option("--max-code", max_code,
+                  "Maximum size of the files of a sweep's code (default: 100MB)")
+      ->type_name("SIZE");
   command.add_option("--host", options.host, "Address of the dashboard and REST API")
       ->type_name("ADDRESS")
       ->capture_default_str();
@@ -137,6 +142,12 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
   const Result<HostLimits> limits = flags.limits.Read();
   if (!limits.ok()) return Fail(console, limits.error());
   options.limits = *limits;
+  if (!flags.max_code.empty()) {
+    options.code_bytes_max = ParseBytes(flags.max_code);
+    if (!options.code_bytes_max.has_value())
+      return Fail(console, {ErrorCode::kInvalid, "--max-code: `" + flags.max_code +
+                                                     "` is not a size; write 500MB or 1GiB"});
+  }
   if (flags.gpu_hour_price.has_value())
     options.gpu_hour_price = GpuHourPrice{*flags.gpu_hour_price, flags.currency};
   const std::string executor_flags =

@@ -3,6 +3,7 @@
 
 #include "base/result.h"
 #include "cli/commands/annotate.h"
+#include "cli/commands/checkout.h"
 #include "cli/commands/command.h"
 #include "cli/json.h"
 #include "cli/views/trial_view.h"
@@ -248,6 +249,7 @@ void AddTrialCommands(CLI::App& app, Action& chosen) {
   AddCommand<TrialContinueFlags>(noun, chosen, "continue",
                                  "Continue an ended trial to a later step", Continue);
   AddTrialAnnotations(noun, chosen);
+  AddCheckoutCommand(noun, chosen);
 }
 
 }  // namespace attune::cli

@@ -133,6 +133,8 @@ Result<std::unique_ptr<server::Server>> StartOnAvailablePorts(const ServeOptions
       .lease_ttl = std::chrono::milliseconds(std::llround(options.lease_seconds * 1000)),
       .storage_path = options.storage_path,
       .gpu_hour_price = options.gpu_hour_price};
+  if (options.code_bytes_max)
+    server_options.code_bytes_max = static_cast<uint64_t>(*options.code_bytes_max);
   Result<std::unique_ptr<server::Server>> started = server::Server::Start(server_options);
   if (started.ok() || started.error().code != ErrorCode::kUnavailable) return started;
   if (options.http_port.has_value() && options.rpc_port.has_value()) return started;

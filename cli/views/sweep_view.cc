@@ -155,6 +155,11 @@ std::string MoneyText(const rest::SweepPrice& price, double amount) {
   return price.currency.empty() ? money : money + ' ' + Clean(price.currency);
 }
 
+std::string CodeText(const rest::SweepCode& code) {
+  if (code.commit.empty()) return code.digest;
+  return code.digest + ", commit " + code.commit + (code.dirty ? " with changes" : "");
+}
+
 }  // namespace
 
 std::vector<std::string> ImportanceTable(const rest::Importance& importance, const Style& style,
@@ -281,6 +286,7 @@ std::vector<std::string> SweepSections(const rest::SweepDetail& sweep,
   } else {
     field("workers", WorkersText(sweep));
   }
+  if (sweep.code.has_value()) field("code", CodeText(*sweep.code));
   if (sweep.priority != 0) field("priority", std::to_string(sweep.priority));
   field("trials", StateCounts(sweep.trials));
 
