@@ -22,6 +22,7 @@ _TIMEOUT_S = 40  # the server needs up to 20 s if a program that asks for a tria
 _PAUSE_S_MAX = 2.0
 FoundServer = typing.Tuple[str, typing.Optional[str], typing.Any]  # URL, token, and the source of the URL
 
+_PROBLEM_PREFIX = "urn:attune:problem:"
 _NOT_ATTUNE = "the answer is not from an Attune server; check the address"
 
 
@@ -37,6 +38,17 @@ class Error(Exception):
                  errors: typing.Sequence[dict[str, typing.Any]] = ()) -> None:
         super().__init__(message)
         self.status, self.errors = status, list(errors)
+        self._problem: dict[str, typing.Any] = {}
+
+
+def problem_of(error: Error) -> dict[str, typing.Any]:
+    """Returns the problem document (RFC 9457) with which a server refused a request; empty if there is none."""
+    return error._problem
+
+
+def is_problem(error: Error, name: str) -> bool:
+    """Returns whether a server refused a request with the problem of this name, such as "code-required"."""
+    return bool(error._problem.get("type") == _PROBLEM_PREFIX + name)
 
 
 def find_server(server: str | None, token: str | None, token_file: str | os.PathLike[str] | None,
@@ -252,7 +264,9 @@ def _error_of_answer(status: int, text: bytes, document: str) -> Error:
         message = "\n".join(_fault_line(each, document) for each in errors)
     else:
         message = problem.get("detail") or problem.get("title") or f"the server answered with HTTP {status}"
-    return Error(message, status, errors)
+    error = Error(message, status, errors)
+    error._problem = problem
+    return error
 
 
 def _fault_line(fault: dict[str, typing.Any], document: str) -> str:

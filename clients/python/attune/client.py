@@ -33,7 +33,7 @@ import typing
 import urllib.parse
 import warnings
 
-from attune import _notebook, _progress, function
+from attune import _code_upload, _notebook, _progress, function
 from attune._ask_tell import Trial
 from attune._fetch import Checkpoint, write_new_file
 from attune._rest import UNFINISHED_STATES, Error, FoundServer, Rest, find_server, find_server_of_folder
@@ -73,14 +73,15 @@ class Server:
         """Creates a Sweep. `sweep` is the path of a sweep file, its text (several lines, or JSON), or a dict.
 
         Relative paths in the sweep start at `directory`. The default is the folder of the file, or the current folder.
+        If the sweep has `code`, this sends the files that the server does not have.
 
         `train` is a function that each rank of a trial calls as `train(config)`. The sweep is then a dict without a
         command. Executors import a function of a module or script from its file. Other functions (lambdas, closures,
         functools.partial, those of a notebook) are written by cloudpickle into the folder `attune-functions` of the
         sweep's working directory, which each host needs until the sweep is deleted.
 
-        Raises Error if the server refuses the sweep, ValueError if `train` cannot be used, and ImportError if it needs
-        cloudpickle.
+        Raises Error if the server refuses the sweep or a file of `code` cannot be sent, ValueError if `train` cannot be
+        used, and ImportError if it needs cloudpickle.
 
         Warns (UserWarning) about risks in the sweep, such as a name in `env` that looks like a secret.
         """
@@ -97,7 +98,7 @@ class Server:
             text, document, query["file"] = path.read_text(), str(path), path.name
             directory = directory or path.absolute().parent
         query["directory"] = pathlib.Path(directory or ".").absolute()
-        answer = self._rest.post("/sweeps", text.encode(), query, "application/yaml", document)
+        answer = _code_upload.create_sweep(self._rest, text.encode(), query, document)
         for warning in answer.get("warnings", ()):
             warnings.warn(warning, stacklevel=2)
         return Sweep(self._rest, answer)
@@ -455,6 +456,8 @@ def _sweep_of_function(sweep: typing.Any, train: typing.Callable[..., typing.Any
         raise ValueError("train= needs a sweep that is a dict; in a sweep file, set `command` instead")
     if "command" in sweep:
         raise ValueError("command and train= both define what trials run; omit one of them")
+    if "code" in sweep:
+        raise ValueError("code needs a command: executors import the function of train= from its file on their host")
     metric = sweep.get("metric")
     return {**sweep, "command": function.command(train, metric.get("name") if isinstance(metric, dict) else None,
                                                  _working_directory(sweep, directory))}
