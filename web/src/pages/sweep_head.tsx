@@ -127,6 +127,14 @@ function Facts({ sweep }: { sweep: Sweep }): JSX.Element {
       ) : (
         <Fact name="Gang">{workersText(sweep)} per trial</Fact>
       )}
+      {sweep.code && (
+        <Fact name="Code">
+          <span class="mono" title={sweep.code.digest}>
+            {sweep.code.commit.slice(0, 9) || sweep.code.digest.slice(7, 16)}
+          </span>
+          {sweep.code.dirty && ' with changes'}
+        </Fact>
+      )}
       {sweep.priority !== 0 && <Fact name="Priority">{sweep.priority}</Fact>}
       {limits !== '' && <Fact name="Limits">{limits}</Fact>}
       <Fact name={sweep.ended ? 'Duration' : 'Started'}>
