@@ -66,11 +66,11 @@ MODULES = {
     "proto": Module((), ("grpc", "protobuf")),
     "tls": Module(("system",), ("openssl",)),
     "checkpoints": Module(("system", "json")),
-    "code": Module(("system",)),
+    "code": Module(("system", "checkpoints")),
     "server/store": Module(
         ("core/*", "sweepfile", "system", "json", "logging"), ("sqlite", "openssl", "zlib")
     ),
-    "server/folder": Module(("system", "tls", "json", "logging")),
+    "server/folder": Module(("checkpoints", "code", "system", "tls", "json", "logging")),
     "server/network": Module(("system",)),
     "server/conductor": Module(("core/*", "server/store", "logging")),
     "server/rpc": Module(
@@ -86,12 +86,13 @@ MODULES = {
     ),
     "server/http/routes/request": Module(("core/*", "rest", "sweepfile", "system", "server/http/transport")),
     **{f"server/http/routes/{resource}": HANDLERS
-       for resource in ("service", "sweeps", "trials", "checkpoints", "fleet")},
-    "server/http/routes/tokens": Module(HANDLERS.modules + ("server/folder",)),
+       for resource in ("service", "trials", "checkpoints", "fleet")},
+    **{f"server/http/routes/{resource}": Module(HANDLERS.modules + ("server/folder",))
+       for resource in ("code", "sweeps", "tokens")},
     "server/http/routes": Module(HANDLERS.modules + ("server/http/routes/*",)),
     "server/http": Module(("core/*", "rest", "server/folder", "server/network", "server/store", "server/http/*")),
     "server": Module(
-        ("core/*", "sweepfile", "checkpoints", "proto", "server/*", "system", "tls", "json", "logging"),
+        ("core/*", "sweepfile", "checkpoints", "code", "proto", "server/*", "system", "tls", "json", "logging"),
         ("grpc", "protobuf", "openssl"),
     ),
     "channel": Module(("system", "json")),
@@ -100,11 +101,11 @@ MODULES = {
     "executor/gang": Module(("channel", "executor/logs", "executor/processes", "system", "logging"), ("re2",)),
     "executor/health": Module(("executor/gang", "executor/processes", "system", "logging")),
     "executor/transfer": Module(
-        ("executor/gang", "executor/logs", "checkpoints", "proto", "system", "logging"), ("grpc", "protobuf")
+        ("executor/gang", "executor/logs", "checkpoints", "code", "proto", "system", "logging"), ("grpc", "protobuf")
     ),
     "executor/agent": Module(
-        ("executor/gang", "executor/health", "executor/logs", "executor/processes", "executor/transfer", "proto", "system",
-         "tls", "logging"),
+        ("executor/gang", "executor/health", "executor/logs", "executor/processes", "executor/transfer", "code", "proto",
+         "system", "tls", "logging"),
         ("grpc", "protobuf"),
     ),
     "executor": Module(("executor/*", "proto", "logging"), ("grpc", "protobuf")),
@@ -113,7 +114,7 @@ MODULES = {
     "clients/python": Module(),
     "cli": Module(
         ("core/*", "searchers", "schedulers", "simulator", "sweepfile", "proto", "server", "server/*",
-         "executor", "executor/*", "checkpoints", "slurm", "system", "tls", "web", "rest", "json", "logging"),
+         "executor", "executor/*", "checkpoints", "code", "slurm", "system", "tls", "web", "rest", "json", "logging"),
         ("cli11", "httplib", "openssl", "grpc", "spdlog"),
     ),
     # The user's program: no gRPC and no protobuf, because their symbols clash with LibTorch's.
