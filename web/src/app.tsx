@@ -13,6 +13,7 @@ import { SweepsPage } from './pages/sweeps_page';
 import { TrialPage } from './pages/trial_page';
 import { useTitle } from './pages/use_title';
 import { navigate, parseRoute, place, sweepUrl, type Route } from './router';
+import { HelpButton } from './ui/help_button';
 import { Icon, Logo } from './ui/icons';
 import { useKeys, usePaletteKey } from './ui/keys';
 import { onDemand } from './ui/on_demand';
@@ -93,15 +94,7 @@ export function App(): JSX.Element {
               <Icon name="search" />
             </button>
           )}
-          <button
-            type="button"
-            class="quiet icon-button help-button"
-            onClick={() => setHelp(true)}
-            aria-label="Keyboard help"
-            title="Keyboard help (?)"
-          >
-            <kbd>?</kbd>
-          </button>
+          <HelpButton onClick={() => setHelp(true)} />
           {authorised.value && <LogOutButton />}
         </div>
       </header>

@@ -6,6 +6,7 @@ import { Help } from '../pages/help';
 import { SweepPage } from '../pages/sweep_page';
 import { TrialPage } from '../pages/trial_page';
 import { navigate, parseRoute, place, sweepUrl } from '../router';
+import { HelpButton } from '../ui/help_button';
 import { Logo } from '../ui/icons';
 import { useKeys } from '../ui/keys';
 import { When } from '../ui/parts';
@@ -37,15 +38,7 @@ export function ReportApp({ about, licences }: { about: About; licences: string 
         </a>
         <div class="top-right">
           <ThemeButton />
-          <button
-            type="button"
-            class="quiet icon-button help-button"
-            onClick={() => setHelp(true)}
-            aria-label="Keyboard help"
-            title="Keyboard help (?)"
-          >
-            <kbd>?</kbd>
-          </button>
+          <HelpButton onClick={() => setHelp(true)} />
         </div>
       </header>
       <main id="main">

@@ -11,6 +11,7 @@ import {
   type Projection,
 } from './axis_plot';
 import { alphaFor, axisLabels, type Opacity } from './curve_drawing';
+import { fillBordered, fillDot, highlightDots } from './dots';
 import { nearestPoint } from './nearest';
 import type { Label } from './plot_labels';
 import { token } from './theme';
@@ -77,11 +78,8 @@ export class PairPainter implements Painter<PairContent> {
     ctx.globalAlpha = 1;
     for (const dot of dots) {
       if (!dot.onFront) continue;
-      const place = this.placeOf(dot, at);
-      ctx.fillStyle = token('--surface');
-      fillDot(ctx, place, 5 * at.ratio);
-      ctx.fillStyle = token('--accent');
-      fillDot(ctx, place, 3.8 * at.ratio);
+      const size = { radius: 3.8, border: 1.2 };
+      fillBordered(ctx, this.placeOf(dot, at), size, token('--accent'), at.ratio);
     }
   }
 
@@ -89,24 +87,16 @@ export class PairPainter implements Painter<PairContent> {
     ctx: CanvasRenderingContext2D,
     at: Projection,
     { dots }: PairContent,
-    { number, name, hovered }: Highlight,
+    highlight: Highlight,
   ): Label[] {
-    return dots
-      .filter((dot) => dot.number === number)
-      .map((dot) => {
-        const place = this.placeOf(dot, at);
-        ctx.fillStyle = token('--surface');
-        fillDot(ctx, place, 7 * at.ratio);
-        ctx.fillStyle = token('--text');
-        fillDot(ctx, place, 5 * at.ratio);
-        const values = `${formatMetric(dot.x)}, ${formatMetric(dot.y)}`;
-        return { text: hovered ? `${name} · ${values}` : name, ...place };
-      });
+    return highlightDots(
+      ctx,
+      dots,
+      highlight,
+      (dot) => this.placeOf(dot, at),
+      (dot) => `${formatMetric(dot.x)}, ${formatMetric(dot.y)}`,
+      { radius: 5, border: 2 },
+      at.ratio,
+    );
   }
-}
-
-export function fillDot(ctx: CanvasRenderingContext2D, { x, y }: Point, radius: number): void {
-  ctx.beginPath();
-  ctx.arc(x, y, radius, 0, 2 * Math.PI);
-  ctx.fill();
 }

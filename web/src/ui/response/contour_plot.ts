@@ -11,8 +11,8 @@ import {
   type Projection,
 } from '../axis_plot';
 import { rampColors } from '../colors';
+import { fillBordered, highlightDots } from '../dots';
 import { nearestPoint } from '../nearest';
-import { fillDot } from '../pair_plot';
 import type { Label } from '../plot_labels';
 import { parameterScale } from './response_scale';
 import { token } from '../theme';
@@ -72,11 +72,8 @@ export class ContourPainter implements Painter<ContourContent> {
       ctx.fillRect(x, y, Math.ceil(toX(right)) - x, Math.ceil(toY(bottom)) - y);
     }
     for (const dot of dots) {
-      const place = this.placeOf(dot, at);
-      ctx.fillStyle = token('--surface');
-      fillDot(ctx, place, (dots.length > 500 ? 1.8 : 3) * ratio);
-      ctx.fillStyle = token('--text');
-      fillDot(ctx, place, (dots.length > 500 ? 1.2 : 2) * ratio);
+      const size = dots.length > 500 ? { radius: 1.2, border: 0.6 } : { radius: 2, border: 1 };
+      fillBordered(ctx, this.placeOf(dot, at), size, token('--text'), ratio);
     }
   }
 
@@ -84,17 +81,16 @@ export class ContourPainter implements Painter<ContourContent> {
     ctx: CanvasRenderingContext2D,
     at: Projection,
     { dots }: ContourContent,
-    { number, name, hovered }: Highlight,
+    highlight: Highlight,
   ): Label[] {
-    return dots
-      .filter((dot) => dot.number === number)
-      .map((dot) => {
-        const place = this.placeOf(dot, at);
-        ctx.fillStyle = token('--surface');
-        fillDot(ctx, place, 7 * at.ratio);
-        ctx.fillStyle = token('--text');
-        fillDot(ctx, place, 5 * at.ratio);
-        return { text: hovered ? `${name} · ${formatMetric(dot.value)}` : name, ...place };
-      });
+    return highlightDots(
+      ctx,
+      dots,
+      highlight,
+      (dot) => this.placeOf(dot, at),
+      (dot) => formatMetric(dot.value),
+      { radius: 5, border: 2 },
+      at.ratio,
+    );
   }
 }

@@ -12,8 +12,8 @@ import {
   type Projection,
 } from '../axis_plot';
 import { alphaFor, axisLabels, type Opacity } from '../curve_drawing';
+import { fillDot, highlightDots } from '../dots';
 import { nearestPoint } from '../nearest';
-import { fillDot } from '../pair_plot';
 import type { Label } from '../plot_labels';
 import { parameterScale } from './response_scale';
 import { token } from '../theme';
@@ -119,17 +119,16 @@ export class SlicePainter implements Painter<SliceContent> {
     ctx: CanvasRenderingContext2D,
     at: Projection,
     { dots }: SliceContent,
-    { number, name, hovered }: Highlight,
+    highlight: Highlight,
   ): Label[] {
-    return dots
-      .filter((dot) => dot.number === number)
-      .map((dot) => {
-        const place = this.placeOf(dot, at);
-        ctx.fillStyle = token('--surface');
-        fillDot(ctx, place, 6.5 * at.ratio);
-        ctx.fillStyle = token('--text');
-        fillDot(ctx, place, 4.5 * at.ratio);
-        return { text: hovered ? `${name} · ${formatMetric(dot.y)}` : name, ...place };
-      });
+    return highlightDots(
+      ctx,
+      dots,
+      highlight,
+      (dot) => this.placeOf(dot, at),
+      (dot) => formatMetric(dot.y),
+      { radius: 4.5, border: 2 },
+      at.ratio,
+    );
   }
 }
