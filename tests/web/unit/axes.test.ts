@@ -13,7 +13,7 @@ import {
 } from '../../../web/src/model/axes';
 import { nearestBetween } from '../../../web/src/ui/nearest';
 import { World } from '../mock/world';
-import { row } from './row';
+import { row } from './support/row';
 
 const parameters: Parameter[] = [
   { name: 'lr', type: 'float', min: 0.001, max: 1, scale: 'log' },

@@ -16,7 +16,7 @@ import {
 } from '../../../web/src/model/brush';
 import { brushPlaces, layOut, placeAtY, yOfPlace } from '../../../web/src/ui/parallel_layout';
 import { World } from '../mock/world';
-import { row } from './row';
+import { row } from './support/row';
 
 const parameters: Parameter[] = [
   { name: 'lr', type: 'float', min: 0.001, max: 1, scale: 'log' },

@@ -12,8 +12,8 @@ import { historySummary } from '../../../web/src/model/summary';
 import { formatSpan } from '../../../web/src/model/time';
 import { nearestPoint } from '../../../web/src/ui/nearest';
 import { World } from '../mock/world';
-import { expectGolden } from './golden';
-import { row } from './row';
+import { expectGolden } from './support/golden';
+import { row } from './support/row';
 
 function sweepOf(changes: Partial<Sweep> = {}): Sweep {
   const created = '2026-11-21T10:00:00.000000Z';

@@ -13,7 +13,7 @@ import {
 import { trialStates } from '../../../web/src/model/states';
 import { confirmation, countsSummary } from '../../../web/src/model/summary';
 import { smallWorld } from '../mock/scenarios';
-import { expectGolden } from './golden';
+import { expectGolden } from './support/golden';
 
 const accuracy = { name: 'accuracy', mode: 'max' } as const;
 

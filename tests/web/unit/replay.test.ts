@@ -7,7 +7,7 @@ import {
   winnerSentence,
 } from '../../../web/src/model/replay';
 import { smallReplay } from '../mock/replays';
-import { expectGolden } from './golden';
+import { expectGolden } from './support/golden';
 
 describe('a replay', () => {
   it('compares what was with what had been, both bounds where they differ', () => {

@@ -14,7 +14,7 @@ import {
 } from '../../../web/src/model/steering';
 import { limitsSummary } from '../../../web/src/model/summary';
 import { smallWorld } from '../mock/scenarios';
-import { expectGolden } from './golden';
+import { expectGolden } from './support/golden';
 
 const lr: Parameter = { name: 'lr', type: 'float', min: 0.001, max: 0.5, scale: 'log' };
 const width: Parameter = { name: 'width', type: 'int', min: 8, max: 64, scale: 'linear', step: 8 };

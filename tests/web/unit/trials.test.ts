@@ -17,7 +17,7 @@ import { SweepModel, type TrialRow } from '../../../web/src/model/sweep_model';
 import { trialColumns, type Column } from '../../../web/src/pages/trial_columns';
 import { randomStream } from '../mock/random';
 import { World } from '../mock/world';
-import { row, wireTrial } from './row';
+import { row, wireTrial } from './support/row';
 
 /** Cases that the server's tests use, too. */
 const filters = JSON.parse(

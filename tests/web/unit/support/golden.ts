@@ -9,7 +9,7 @@ import { expect } from 'vitest';
  */
 export function expectGolden(name: string, ...lines: string[]): void {
   const text = lines.map((line) => `${line}\n`).join('');
-  const path = join(import.meta.dirname, '../../golden', `${name}.txt`);
+  const path = join(import.meta.dirname, '../../../golden', `${name}.txt`);
   if (process.env.ATTUNE_WRITE_GOLDEN) {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, text);

@@ -1,5 +1,5 @@
-import type { Trial } from '../../../web/src/api/contract';
-import { rowOf, type TrialRow } from '../../../web/src/model/sweep_model';
+import type { Trial } from '../../../../web/src/api/contract';
+import { rowOf, type TrialRow } from '../../../../web/src/model/sweep_model';
 
 /** A trial in the form of the sweep's page. */
 export function row(number: number, changes: Partial<Trial> = {}): TrialRow {
