@@ -5,7 +5,7 @@
 #include "cli/commands/cannot_start.h"
 #include "cli/commands/command.h"
 #include "cli/commands/resume.h"
-#include "cli/commands/slurm_step.h"
+#include "cli/commands/slurm/step.h"
 #include "cli/joining.h"
 #include "cli/json.h"
 #include "cli/page_link.h"

@@ -1,4 +1,4 @@
-#include "cli/commands/slurm_up.h"
+#include "cli/commands/slurm/up.h"
 
 #include <unistd.h>
 

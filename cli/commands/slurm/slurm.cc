@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "cli/commands/command.h"
-#include "cli/commands/slurm_up.h"
+#include "cli/commands/slurm/up.h"
 #include "cli/json.h"
 #include "cli/text/table.h"
 #include "cli/text/width.h"

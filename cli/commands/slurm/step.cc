@@ -1,4 +1,4 @@
-#include "cli/commands/slurm_step.h"
+#include "cli/commands/slurm/step.h"
 
 #include <chrono>
 #include <cstdlib>
