@@ -138,6 +138,16 @@ Error BadId(const std::string& id) {
           "`" + id + "` is not the id of a sweep, such as s1\nlist them with `attune sweep list`"};
 }
 
+// A piece of a file in an answer whose header x-file-size has the size of the file.
+Result<checkpoints::Piece> PieceOf(Result<Reply> reply) {
+  if (!reply.ok()) return reply.error();
+  if (!reply->ok()) return ErrorOf(*reply);
+  const int64_t size = HeaderNumber(*reply, "x-file-size", -1);
+  if (size < 0) return NotAttune();
+  return checkpoints::Piece{.data = std::move(reply->body),
+                            .file_bytes = static_cast<uint64_t>(size)};
+}
+
 }  // namespace
 
 Result<SweepDocument> SweepDocument::Read(const std::filesystem::path& path) {
@@ -376,16 +386,10 @@ Answer<rest::SteeredCheckpoint> Api::DropCheckpoint(const CheckpointName& checkp
 
 Result<checkpoints::Piece> Api::CheckpointContent(const CheckpointName& checkpoint,
                                                   const std::string& file, uint64_t offset) {
-  Result<Reply> reply =
-      client_.Get({.path = CheckpointPath(checkpoint) + "/content",
-                   .query = {{"file", file}, {"offset", std::to_string(offset)}},
-                   .headers = {{"Accept-Encoding", "identity"}}});  // weights do not compress
-  if (!reply.ok()) return reply.error();
-  if (!reply->ok()) return ErrorOf(*reply);
-  const int64_t size = HeaderNumber(*reply, "x-file-size", -1);
-  if (size < 0) return NotAttune();
-  return checkpoints::Piece{.data = std::move(reply->body),
-                            .file_bytes = static_cast<uint64_t>(size)};
+  return PieceOf(client_.Get({.path = CheckpointPath(checkpoint) + "/content",
+                              .query = {{"file", file}, {"offset", std::to_string(offset)}},
+                              // Weights do not compress.
+                              .headers = {{"Accept-Encoding", "identity"}}}));
 }
 
 Answer<rest::TrialDetail> Api::EnqueueTrial(const std::string& sweep, const rest::NewTrial& trial) {
@@ -432,15 +436,9 @@ Result<Api::LogSlice> Api::Log(const TrialName& trial, int rank, std::optional<i
 Result<checkpoints::Piece> Api::CodePiece(const std::string& digest, const std::string& part,
                                           uint64_t offset) {
   const std::string hex = digest.substr(digest.find(':') + 1);
-  Result<Reply> reply = client_.Get({.path = "/api/v1/code/" + hex + '/' + part,
-                                     .query = {{"offset", std::to_string(offset)}},
-                                     .headers = {}});
-  if (!reply.ok()) return reply.error();
-  if (!reply->ok()) return ErrorOf(*reply);
-  const int64_t size = HeaderNumber(*reply, "x-file-size", -1);
-  if (size < 0) return NotAttune();
-  return checkpoints::Piece{.data = std::move(reply->body),
-                            .file_bytes = static_cast<uint64_t>(size)};
+  return PieceOf(client_.Get({.path = "/api/v1/code/" + hex + '/' + part,
+                              .query = {{"offset", std::to_string(offset)}},
+                              .headers = {}}));
 }
 
 Answer<rest::Version> Api::Version() {
