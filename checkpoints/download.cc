@@ -89,7 +89,9 @@ class Job {
   }
 
   Status FetchAll() {
-    if (Status fetched = FetchManifest(); !fetched.ok()) return fetched;
+    Result<std::string> text = FetchText(source_, std::string(kManifestFile), kManifestBytesMax);
+    if (!text.ok()) return text.error();
+    manifest_text_ = *std::move(text);
     const Result<Manifest> manifest = ReadManifest(manifest_text_, source_.digest);
     if (!manifest.ok()) return Corrupt(kManifestFile, manifest.error().message);
     result_.files = manifest->files.size();
@@ -100,19 +102,6 @@ class Job {
       finished_bytes_ += entry.bytes;
     }
     return {};
-  }
-
-  Status FetchManifest() {
-    for (;;) {
-      const auto piece = source_.read(std::string(kManifestFile), manifest_text_.size(), {});
-      if (!piece.ok()) return piece.error();
-      manifest_text_ += piece->data;
-      if (piece->file_bytes > kManifestBytesMax)
-        return Corrupt(kManifestFile,
-                       "it is longer than " + std::to_string(kManifestBytesMax) + " bytes");
-      if (manifest_text_.size() >= piece->file_bytes) return {};
-      if (piece->data.empty()) return Corrupt(kManifestFile, "it ends too early");
-    }
   }
 
   // Checks the free disk space before the download, which may take an hour.
@@ -276,6 +265,23 @@ class Job {
 };
 
 }  // namespace
+
+Result<std::string> FetchText(const DownloadSource& source, const std::string& file,
+                              uint64_t bytes_max) {
+  const auto corrupt = [&](const std::string& why) {
+    return Error{ErrorCode::kCorrupt, file + " of " + source.name + ": " + why};
+  };
+  std::string text;
+  for (;;) {
+    const Result<Piece> piece = source.read(file, text.size(), {});
+    if (!piece.ok()) return piece.error();
+    text += piece->data;
+    if (piece->file_bytes > bytes_max)
+      return corrupt("it is longer than " + std::to_string(bytes_max) + " bytes");
+    if (text.size() >= piece->file_bytes) return text;
+    if (piece->data.empty()) return corrupt("it ends too early");
+  }
+}
 
 Downloaded Download(const DownloadSource& source, const fs::path& out,
                     const std::function<void(uint64_t, uint64_t)>& progress,

@@ -33,6 +33,11 @@ struct Downloaded {
   uint64_t fetched = 0;  // bytes of this call; an earlier call fetched the others
 };
 
+// Reads a whole small file of the source, such as its manifest. kCorrupt: the file is longer than
+// `bytes_max`, or ends too early; other codes: errors of the source.
+Result<std::string> FetchText(const DownloadSource& source, const std::string& file,
+                              uint64_t bytes_max);
+
 // Downloads a checkpoint to the folder `out`. The folder appears when the checkpoint is complete
 // and every file has the hash in the manifest.
 //

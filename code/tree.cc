@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lines.h"
 #include "checkpoints/removal.h"
 #include "code/pack.h"
 #include "system/files.h"
@@ -108,8 +109,7 @@ Status CheckHash(const File& file, const fs::path& path) {
   return Error{ErrorCode::kCorrupt, path.string() + " does not have its SHA-256"};
 }
 
-// ---- stamps
-// --------------------------------------------------------------------------------------
+// ---- stamps -------------------------------------------------------------------------------------
 
 // A change of the contents or the permissions changes the stamp.
 std::string StampOf(const struct stat& status) {
@@ -137,18 +137,7 @@ Status WriteStamps(const Manifest& manifest, const fs::path& copy) {
   return text.ok() ? WriteWhole(StampsPath(copy), *text, kPrivate) : text.error();
 }
 
-std::vector<std::string_view> LinesOf(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
-// ---- download
-// ------------------------------------------------------------------------------------
+// ---- download -----------------------------------------------------------------------------------
 
 class CopyDownload {
  public:
@@ -195,14 +184,10 @@ class CopyDownload {
   }
 
   Status FetchManifest() {
-    for (;;) {
-      const auto piece = source_.read(std::string(kManifestPart), manifest_text_.size(), {});
-      if (!piece.ok()) return piece.error();
-      manifest_text_ += piece->data;
-      if (piece->file_bytes > kManifestBytesMax) return Corrupt("its manifest is too long");
-      if (manifest_text_.size() >= piece->file_bytes) break;
-      if (piece->data.empty()) return Corrupt("its manifest ends too early");
-    }
+    Result<std::string> text =
+        checkpoints::FetchText(source_, std::string(kManifestPart), kManifestBytesMax);
+    if (!text.ok()) return text.error();
+    manifest_text_ = *std::move(text);
     if (DigestOf(manifest_text_) != source_.digest) return Corrupt("its manifest is damaged");
     Result<Manifest> manifest = ParseManifest(manifest_text_);
     if (!manifest.ok()) return Corrupt(manifest.error().message);
@@ -294,8 +279,7 @@ class CopyDownload {
   Downloaded result_;
 };
 
-// ---- checks
-// --------------------------------------------------------------------------------------
+// ---- checks -------------------------------------------------------------------------------------
 
 // Visits all entries of a tree and compares them with the manifest.
 class TreeComparison {
@@ -434,8 +418,8 @@ Status VerifyCopy(const fs::path& copy, const std::string& digest) {
   const Result<std::string> current = StampsText(*manifest, tree);
   if (!current.ok()) return current.error();
   if (*known == *current) return {};
-  const std::vector<std::string_view> before = LinesOf(*known);
-  const std::vector<std::string_view> now = LinesOf(*current);
+  const std::vector<std::string_view> before = SplitLines(*known);
+  const std::vector<std::string_view> now = SplitLines(*current);
   for (size_t i = 0; i < manifest->files.size(); ++i) {
     if (i < before.size() && before[i] == now[i]) continue;
     const File& file = manifest->files[i];

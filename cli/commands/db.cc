@@ -5,7 +5,7 @@
 #include "base/result.h"
 #include "cli/algorithms.h"
 #include "cli/commands/command.h"
-#include "server/folder/code_storage.h"
+#include "server/folder/code_copy.h"
 #include "server/folder/log_mark.h"
 #include "server/store/offline/check.h"
 #include "server/store/offline/export.h"

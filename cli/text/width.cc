@@ -100,15 +100,6 @@ std::string FirstLine(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
-std::vector<std::string> SplitLines(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    lines.push_back(FirstLine(text));
-    text.remove_prefix(std::min(lines.back().size() + 1, text.size()));
-  }
-  return lines;
-}
-
 std::string JoinWithCommas(const std::vector<std::string>& texts) {
   std::string joined;
   for (const std::string& text : texts) joined += (joined.empty() ? "" : ", ") + text;

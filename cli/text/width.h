@@ -17,9 +17,6 @@ std::string Clean(std::string_view text);
 // `text` up to its first line end.
 std::string FirstLine(std::string_view text);
 
-// The lines of `text`, without their ends.
-std::vector<std::string> SplitLines(std::string_view text);
-
 // "a, b, c"; "1, 3, 9".
 std::string JoinWithCommas(const std::vector<std::string>& texts);
 std::string JoinWithCommas(const std::vector<int64_t>& numbers);

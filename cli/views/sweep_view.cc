@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/lines.h"
 #include "cli/text/numbers.h"
 #include "cli/text/table.h"
 #include "cli/text/width.h"
@@ -267,7 +268,8 @@ std::vector<std::string> SweepSections(const rest::SweepDetail& sweep,
   field("waiting", sweep.waiting_reason);
   field("tags", JoinWithCommas(sweep.tags));
   std::string name = "note";
-  for (const std::string& line : SplitLines(sweep.note)) field(std::exchange(name, ""), line);
+  for (const std::string_view line : SplitLines(sweep.note))
+    field(std::exchange(name, ""), std::string(line));
   field("owner", sweep.owner);
   field("created", sweep.created);
   if (const auto& edit = sweep.edited; edit.has_value())

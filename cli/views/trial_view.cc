@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "base/lines.h"
 #include "cli/json.h"
 #include "cli/text/numbers.h"
 #include "cli/text/table.h"
@@ -58,7 +59,8 @@ class Sections {
   }
   // A field that may have several lines. Empty lines are left out.
   void Text(std::string name, const std::string& text) {
-    for (const std::string& line : SplitLines(text)) Field(std::exchange(name, ""), line);
+    for (const std::string_view line : SplitLines(text))
+      Field(std::exchange(name, ""), std::string(line));
   }
   void Add(const Table& table) {
     for (std::string& line : table.Lines(style_, width_)) lines_.push_back(std::move(line));

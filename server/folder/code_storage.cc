@@ -10,10 +10,12 @@
 #include <system_error>
 #include <utility>
 
+#include "base/lines.h"
 #include "base/message_limits.h"
 #include "code/pack.h"
 #include "code/tree.h"
 #include "logging/log.h"
+#include "server/folder/code_files.h"
 #include "system/files.h"
 #include "system/sha256.h"
 #include "system/system_error.h"
@@ -30,7 +32,6 @@ constexpr std::chrono::hours kUnfinishedKept{24};
 constexpr size_t kUnfinishedMax = 64;
 constexpr uint64_t kFreeBytesMin = 256 << 20;  // of the disk, for the database
 constexpr size_t kDigestPrefixBytes = 7;       // sha256:
-constexpr size_t kCopyBytes = 1 << 20;
 
 std::string HexOf(const std::string& digest) { return digest.substr(kDigestPrefixBytes); }
 std::string DigestOfName(const std::string& hex) { return "sha256:" + hex; }
@@ -41,10 +42,6 @@ Status CheckDigest(const std::string& digest) {
 
 Error NoSnapshot(const std::string& digest) {
   return {ErrorCode::kNotFound, "the server has no code with the digest " + digest};
-}
-
-Error FileError(const std::string& what, const fs::path& path, int error) {
-  return SystemError("cannot " + what + " " + path.string(), error);
 }
 
 Status CheckFreeSpace(const fs::path& folder) {
@@ -60,12 +57,6 @@ uint64_t SizeOf(const fs::path& path) {
   std::error_code absent;
   const uint64_t size = fs::file_size(path, absent);
   return absent ? 0 : size;
-}
-
-Status MakeFolder(const fs::path& folder) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  return failed ? Status(FileError("make", folder, failed.value())) : Status();
 }
 
 // Appends to a file that has `offset` bytes. If it fails, the file keeps these bytes.
@@ -85,83 +76,10 @@ Error WrongOffset(uint64_t offset, uint64_t bytes) {
                                     " bytes: continue there"};
 }
 
-std::vector<std::string> LinesOf(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
-
-// The entries of a folder; empty if there is no such folder.
-Result<std::vector<fs::path>> EntriesOf(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code failed;
-  for (auto entry = fs::directory_iterator(folder, failed);
-       !failed && entry != fs::directory_iterator(); entry.increment(failed))
-    entries.push_back(entry->path());
-  if (failed && failed != std::errc::no_such_file_or_directory)
-    return FileError("list", folder, failed.value());
-  return entries;
-}
-
-// Whether the name is the hash of a file or a snapshot, and not a draft.
-bool IsHashName(const fs::path& entry) { return IsSha256(entry.filename().string()); }
-
 void RemoveAll(const fs::path& path) {
   std::error_code failed;
   fs::remove_all(path, failed);
   if (failed) logging::Warn("cannot delete {}: {}", path.string(), failed.message());
-}
-
-// Makes everything durable that was written to the file system of this folder.
-Status SyncFileSystem(const fs::path& folder) {
-  const UniqueFd opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened || syncfs(opened.get()) != 0) return FileError("sync", folder, errno);
-  return {};
-}
-
-// Copies a range of `from` to the new file `to` and returns its hash.
-Result<std::string> CopyRange(int from, off_t offset, uint64_t bytes, const fs::path& to) {
-  const UniqueFd file(
-      open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kPrivate));
-  if (!file) return FileError("write", to, errno);
-  Sha256 sha;
-  std::string buffer;
-  for (uint64_t done = 0; done < bytes;) {
-    buffer.resize(std::min<uint64_t>(bytes - done, kCopyBytes));
-    const ssize_t count =
-        pread(from, buffer.data(), buffer.size(), offset + static_cast<off_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return FileError("read", to.parent_path(), count < 0 ? errno : EIO);
-    buffer.resize(static_cast<size_t>(count));
-    if (!WriteAt(file.get(), buffer, static_cast<off_t>(done)))
-      return FileError("write", to, errno);
-    sha.Add(buffer);
-    done += buffer.size();
-  }
-  return sha.Hex();
-}
-
-// Copies a file between two folders with snapshots, unless it is there.
-Status CopyStoredFile(const fs::path& from, const code::File& file, const fs::path& to) {
-  const fs::path target = to / "files" / file.sha256;
-  std::error_code absent;
-  if (file.bytes == 0 || fs::exists(target, absent)) return {};
-  const auto opened = checkpoints::OpenFile(from / "files", file.sha256);
-  if (!opened.ok()) return Error{ErrorCode::kCorrupt, opened.error().message};
-  const fs::path draft = to / "files" / ("." + file.sha256);
-  const Result<std::string> hash = CopyRange(opened->file.get(), 0, file.bytes, draft);
-  if (!hash.ok()) return hash.error();
-  std::error_code failed;
-  if (*hash == file.sha256) fs::rename(draft, target, failed);
-  if (failed) return FileError("write", target, failed.value());
-  if (*hash == file.sha256) return {};
-  fs::remove(draft, failed);
-  return Error{ErrorCode::kCorrupt,
-               (from / "files" / file.sha256).string() + " does not have its hash; it is damaged"};
 }
 
 }  // namespace
@@ -174,8 +92,7 @@ fs::path CodeStorage::Upload(const std::string& digest) const {
   return folder_ / "uploads" / HexOf(digest);
 }
 
-// ---- uploads
-// -------------------------------------------------------------------------------------
+// ---- uploads ------------------------------------------------------------------------------------
 
 Result<CodeStorage::Progress> CodeStorage::Find(const std::string& digest) {
   if (Status valid = CheckDigest(digest); !valid.ok()) return valid.error();
@@ -208,9 +125,10 @@ Result<CodeStorage::Progress> CodeStorage::FindLocked(const std::string& digest)
   const fs::path upload = Upload(digest);
   const Result<std::string> missing = ReadWhole(upload / "missing");
   if (!missing.ok()) return missing.error();
+  const std::vector<std::string_view> hashes = SplitLines(*missing);
   return Progress{.complete = false,
                   .manifest_bytes = SizeOf(upload / "manifest"),
-                  .missing = LinesOf(*missing),
+                  .missing = {hashes.begin(), hashes.end()},
                   .pack_bytes = SizeOf(upload / "pack")};
 }
 
@@ -377,8 +295,7 @@ Error CodeStorage::DropUpload(const std::string& digest, const Error& error) {
   return error;
 }
 
-// ---- reading
-// -------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------
 
 Result<std::shared_ptr<const code::Manifest>> CodeStorage::ReadManifest(const std::string& digest) {
   {
@@ -418,8 +335,7 @@ Result<checkpoints::Piece> CodeStorage::Read(const std::string& digest, std::str
   });
 }
 
-// ---- deletion
-// ------------------------------------------------------------------------------------
+// ---- deletion -----------------------------------------------------------------------------------
 
 std::shared_ptr<void> CodeStorage::Keep(const std::string& digest) {
   if (!CheckDigest(digest).ok()) return nullptr;
@@ -490,39 +406,6 @@ Result<std::set<std::string>> CodeStorage::HashesInUse() const {
     for (const code::File& file : manifest->files) hashes.insert(file.sha256);
   }
   return hashes;
-}
-
-// ---- backups
-// -------------------------------------------------------------------------------------
-
-Status CopySnapshots(const fs::path& from, const fs::path& to) {
-  const auto snapshots = EntriesOf(from / "snapshots");
-  if (!snapshots.ok()) return snapshots.error();
-  if (snapshots->empty()) return {};
-  for (const char* name : {"files", "snapshots"}) {
-    if (Status made = MakeFolder(to / name); !made.ok()) return made;
-  }
-  std::error_code failed;
-  for (const fs::path& entry : *snapshots) {
-    if (!IsHashName(entry)) continue;  // a draft
-    const Result<std::string> text = ReadWhole(entry);
-    if (!text.ok()) return text.error();
-    if (text->empty()) continue;  // the server has just deleted it
-    const Result<code::Manifest> manifest = code::ParseManifest(*text);
-    if (!manifest.ok())
-      return Error{ErrorCode::kCorrupt, entry.string() + ": " + manifest.error().message};
-    Status copied;
-    for (const code::File& file : manifest->files) {
-      if (copied.ok()) copied = CopyStoredFile(from, file, to);
-    }
-    if (!copied.ok() && !fs::exists(entry, failed)) continue;  // the server has just deleted it
-    if (!copied.ok()) return copied;
-    if (Status synced = SyncFileSystem(to); !synced.ok()) return synced;
-    if (Status written = WriteWhole(to / "snapshots" / entry.filename(), *text, kPrivate);
-        !written.ok())
-      return written;
-  }
-  return {};
 }
 
 }  // namespace attune::server

@@ -111,9 +111,4 @@ class CodeStorage {
   std::deque<std::pair<std::string, std::shared_ptr<const code::Manifest>>> cache_;
 };
 
-// Copies the complete snapshots in the folder `from` to the folder `to`, and compares their hashes.
-// Snapshots that are already there stay. A server may be using `from`, but not `to`. Does nothing
-// if `from` has no snapshots. kCorrupt: a file is missing or damaged.
-Status CopySnapshots(const std::filesystem::path& from, const std::filesystem::path& to);
-
 }  // namespace attune::server

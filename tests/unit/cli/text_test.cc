@@ -19,11 +19,6 @@ TEST(JoinWithCommas, TakesTextsAndNumbers) {
   EXPECT_EQ(JoinWithCommas(std::vector<int64_t>{1, 3, 9}), "1, 3, 9");
 }
 
-TEST(SplitLines, LeavesOutTheEndsOfLines) {
-  EXPECT_EQ(SplitLines("a\n\nb\n"), (std::vector<std::string>{"a", "", "b"}));
-  EXPECT_TRUE(SplitLines("").empty());
-}
-
 TEST(FormatNumber, KeepsFourSignificantDigits) {
   EXPECT_EQ(FormatNumber(0.871312), "0.8713");
   EXPECT_EQ(FormatNumber(0.1), "0.1");
