@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/folder/code_copy.h"
 #include "system/sha256.h"
 #include "tests/support/scratch_folder.h"
 
