@@ -91,7 +91,8 @@ void BestKeeper::OnDurable(std::span<const Event> events, const Brain& brain) {
 void BestKeeper::Schedule(SweepId sweep, Clock::time_point at) {
   const std::lock_guard lock(mutex_);
   const auto [entry, is_new] = due_.try_emplace(sweep, at);
-  if (!is_new) entry->second = std::min(entry->second, at);
+  if (!is_new && entry->second <= at) return;
+  entry->second = at;
   changed_.notify_all();
 }
 

@@ -38,6 +38,7 @@ CurveKeeper::~CurveKeeper() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
     changed_.notify_all();
+    stopped_.notify_all();
   }
   thread_.join();
 }
@@ -77,7 +78,7 @@ void CurveKeeper::Run() {
     }
     lock.lock();
     if (retry_.count() > 0) {
-      changed_.wait_for(lock, retry_, [this] { return stop_; });
+      stopped_.wait_for(lock, retry_, [this] { return stop_; });
     } else {
       WaitForEvents(lock);
     }
@@ -93,7 +94,7 @@ void CurveKeeper::WaitForEvents(std::unique_lock<std::mutex>& lock) {
     return;
   }
   const auto until = std::max(Clock::now() + kCollectDelay, next_write_);
-  changed_.wait_until(lock, until, [this] { return stop_; });
+  stopped_.wait_until(lock, until, [this] { return stop_; });
 }
 
 Status CurveKeeper::Follow() {

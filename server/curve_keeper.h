@@ -44,7 +44,8 @@ class CurveKeeper final : public Listener {
   const std::string database_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_;  // new events, or stop_
+  std::condition_variable stopped_;  // stop_ only, so that events do not interrupt a delay
   // Under mutex_:
   std::optional<LogIdentity> identity_;  // the log's identity at the start; nullopt: not started
   EventSeq started_;                     // the last event at the start

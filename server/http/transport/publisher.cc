@@ -28,6 +28,7 @@ void Publisher::Stop() {
     stopping_ = true;
   }
   changed_.notify_all();
+  stopped_.notify_all();
   if (awaiting_.joinable()) awaiting_.join();
   if (publishing_.joinable()) publishing_.join();
 }
@@ -77,11 +78,11 @@ void Publisher::WaitForFeed() {
         changed_.notify_all();
       } else if (Clock::now() - begun < std::chrono::milliseconds(kAwaitMs / 2)) {
         // The wait ended early without an event, so the server is stopping. Waits for Stop.
-        changed_.wait_for(lock, std::chrono::milliseconds(kAwaitMs), [&] { return stopping_; });
+        stopped_.wait_for(lock, std::chrono::milliseconds(kAwaitMs), [&] { return stopping_; });
       }
       seen = last;
       if (watched)
-        changed_.wait_for(lock, std::chrono::milliseconds(kGatherMs), [&] { return stopping_; });
+        stopped_.wait_for(lock, std::chrono::milliseconds(kGatherMs), [&] { return stopping_; });
     }
     if (watched) on_event_();
   }
@@ -131,7 +132,7 @@ void Publisher::PublishPages() {
     }
     lock.lock();
     if (!more)
-      changed_.wait_for(lock, std::chrono::milliseconds(kGatherMs), [&] { return stopping_; });
+      stopped_.wait_for(lock, std::chrono::milliseconds(kGatherMs), [&] { return stopping_; });
   }
 }
 

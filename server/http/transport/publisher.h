@@ -99,6 +99,7 @@ class Publisher {
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::condition_variable stopped_;  // stopping_ only, so that events do not interrupt a delay
   std::map<StreamId, Stream> streams_;
   EventSeq durable_;
   bool watched_ = false;

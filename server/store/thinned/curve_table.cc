@@ -32,6 +32,12 @@ std::string FollowedEventsSql() {
          kinds + ") ORDER BY seq";
 }
 
+// Whether an assigned attempt starts without a checkpoint, in the form in which the log stores it.
+// Other forms must be decoded to find out.
+bool StartsFromScratch(std::string_view assigned) {
+  return assigned.find(R"("resume":null)") != std::string_view::npos;
+}
+
 EventSeq SeqOf(const sqlite::Rows& rows) {
   return EventSeq(static_cast<uint64_t>(rows.Integer(0)));
 }
@@ -99,6 +105,8 @@ bool CurveTable::IsInPlace() const { return InodeOf(path_) == inode_; }
 Result<bool> CurveTable::Read(EventSeq last, uint64_t limit) {
   static const std::string kSql = FollowedEventsSql();
   const EventSeq end(std::min(last.value, followed_.seq.value + limit));
+  // One lock of the file for all trials that are loaded.
+  const sqlite::Transaction transaction(*file_, sqlite::Transaction::Kind::kRead);
   while (followed_.seq < end) {
     const EventSeq until(std::min(end.value, followed_.seq.value + kEventsPerQuery));
     sqlite::Rows rows = log_->Query(kSql, followed_.seq.value, until.value);
@@ -115,6 +123,7 @@ Status CurveTable::ReadRow(const sqlite::Rows& rows) {
   const std::string_view kind = rows.Text(4);
   const bool is_report = kind == TrialReported::kRow.info.kind;
   if (is_report || kind == MetricsLogged::kRow.info.kind) return ReadMeasured(rows, is_report);
+  if (kind == AttemptAssigned::kRow.info.kind && StartsFromScratch(rows.Text(6))) return {};
 
   const auto event = EventOf(rows);
   if (!event.ok()) return event.error();
