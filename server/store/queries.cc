@@ -10,6 +10,7 @@
 #include "server/store/format_time.h"
 #include "server/store/json.h"
 #include "server/store/row_json.h"
+#include "server/store/tables/spec_column.h"
 
 namespace attune::server {
 namespace {
@@ -103,7 +104,7 @@ SweepRow SweepOfRow(const sqlite::Rows& rows) {
                .owner = std::string(rows.Text(7)),
                .note = std::string(rows.Text(12))};
   row.damaged = FindDamage([&] {
-    row.spec = ValueOrThrow(sweepfile::SpecFromJson(ParseColumn(rows, 5)));
+    row.spec = SpecOfColumn(rows.Text(5));
     row.edit = EditOfRow(rows);
     row.warm_start = ParseColumn(rows, 11).get<std::vector<std::string>>();
     row.tags = ParseColumn(rows, 13).get<std::vector<std::string>>();

@@ -1,0 +1,56 @@
+#include "server/store/tables/spec_column.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "json/parse.h"
+#include "server/store/json.h"
+#include "sweepfile/codec.h"
+
+namespace attune::server {
+namespace {
+
+constexpr size_t kSpecsMax = 16;
+constexpr size_t kTextBytesMax = 64 * 1024;  // specs with longer texts are not kept
+
+// The specs that were decoded last, by their texts.
+class SpecCache {
+ public:
+  std::shared_ptr<const SweepSpec> Find(std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(specs_, text, &Entry::first);
+    if (found == specs_.end()) return nullptr;
+    std::rotate(specs_.begin(), found, std::next(found));
+    return specs_.front().second;
+  }
+
+  void Add(std::string_view text, const SweepSpec& spec) {
+    if (text.size() > kTextBytesMax) return;
+    Entry entry{text, std::make_shared<const SweepSpec>(spec)};
+    const std::lock_guard lock(mutex_);
+    if (specs_.size() == kSpecsMax) specs_.pop_back();
+    specs_.insert(specs_.begin(), std::move(entry));
+  }
+
+ private:
+  using Entry = std::pair<std::string, std::shared_ptr<const SweepSpec>>;
+
+  std::mutex mutex_;
+  std::vector<Entry> specs_;  // the last one used is first
+};
+
+}  // namespace
+
+SweepSpec SpecOfColumn(std::string_view text) {
+  static SpecCache cache;
+  if (const auto spec = cache.Find(text)) return *spec;
+  SweepSpec spec = ValueOrThrow(sweepfile::SpecFromJson(ParseJsonOrThrow<Json>(text)));
+  cache.Add(text, spec);
+  return spec;
+}
+
+}  // namespace attune::server

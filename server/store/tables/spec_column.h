@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string_view>
+
+#include "core/log/sweep_spec.h"
+
+namespace attune::server {
+
+// Decodes the column `spec` of the table of sweeps. Clients poll sweeps, and specs seldom change,
+// so the process keeps the specs that it decoded last. Safe to call from any thread. Throws
+// Json::exception if the text is damaged.
+SweepSpec SpecOfColumn(std::string_view text);
+
+}  // namespace attune::server
