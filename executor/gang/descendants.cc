@@ -1,6 +1,5 @@
 #include "executor/gang/descendants.h"
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,31 +22,31 @@ constexpr size_t kConnectionsMax = 1024;  // per rank
 }  // namespace
 
 Descendants::~Descendants() {
-  if (path_.empty()) return;
-  std::error_code ignored;
-  std::filesystem::remove(path_, ignored);
+  if (folder_ == nullptr) return;
+  listening_.Reset();
+  folder_->Return(std::move(socket_));
 }
 
-Status Descendants::Listen(std::filesystem::path path, std::chrono::milliseconds successor_grace) {
-  Result<UniqueFd> listener = ListenAtPath(path);
-  if (!listener.ok()) return listener.error();
-  path_ = std::move(path);
+Status Descendants::Listen(SocketFolder& folder, std::chrono::milliseconds successor_grace) {
+  Result<PathSocket> socket = folder.Take();
+  if (!socket.ok()) return socket.error();
+  folder_ = &folder;
+  socket_ = std::move(*socket);
   successor_grace_ = successor_grace;
-  listener_ = std::move(listener.value());
-  fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
-  listening_ = loop_.Watch(listener_.get(), EPOLLIN, [this](uint32_t) { OnConnection(); });
+  const int listener = socket_.listener.get();
+  listening_ = loop_.Watch(listener, EPOLLIN, [this](uint32_t) { OnConnection(); });
   return {};
 }
 
 void Descendants::OnConnection() {
-  UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  UniqueFd socket(accept4(socket_.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) return;
   const std::optional<Peer> peer = PeerOf(socket.get());
   // Another user may have reached the socket through a container that mounts it.
   if (!peer || (peer->user != geteuid() && peer->user != 0) ||
       connections_.size() >= kConnectionsMax) {
     logging::Warn("refused process {} of user {}, which connected to {}", peer ? peer->process : 0,
-                  peer ? peer->user : 0, path_.string());
+                  peer ? peer->user : 0, path().string());
     return;
   }
   connections_.push_back({.socket = std::move(socket), .pid = peer->process});

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "channel/line_reader.h"
 #include "channel/messages.h"
+#include "executor/gang/socket_folder.h"
 #include "executor/gang/spec.h"
 #include "executor/processes/loop.h"
 #include "system/unique_fd.h"
@@ -55,10 +56,10 @@ class Descendants {
       : loop_(loop), slot_(std::move(slot)), world_size_(world_size), owner_(owner) {}
   ~Descendants();
 
-  // Listens at this path; the destructor removes it. A rank number counts as left when its program
-  // has exited and no other program has joined for `successor_grace`.
-  Status Listen(std::filesystem::path path, std::chrono::milliseconds successor_grace);
-  const std::filesystem::path& path() const { return path_; }
+  // Listens at a socket of the folder, which must outlive this object. A rank number counts as left
+  // when its program has exited and no other program has joined for `successor_grace`.
+  Status Listen(SocketFolder& folder, std::chrono::milliseconds successor_grace);
+  const std::filesystem::path& path() const { return socket_.path; }  // empty: does not listen
 
   // The pid of the program that speaks for the rank; 0: none.
   pid_t Speaker() const;
@@ -116,8 +117,8 @@ class Descendants {
   const RankSlot slot_;
   const int world_size_;
   Owner& owner_;
-  std::filesystem::path path_;
-  UniqueFd listener_;
+  SocketFolder* folder_ = nullptr;  // null: does not listen
+  PathSocket socket_;
   Loop::Subscription listening_;
   std::list<Connection> connections_;
   int launcher_world_size_ = 0;                    // world size of the launcher; 0: no launcher

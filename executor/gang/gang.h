@@ -16,6 +16,7 @@
 #include "executor/gang/leftovers.h"
 #include "executor/gang/preparation.h"
 #include "executor/gang/rank.h"
+#include "executor/gang/socket_folder.h"
 #include "executor/gang/spec.h"
 #include "executor/logs/log_limit.h"
 #include "executor/logs/log_reports.h"
@@ -78,8 +79,7 @@ class Gang final : private Rank::Owner {
     // Makes a cgroup for the ranks and their descendants; returns null if cgroups are not
     // available.
     std::function<std::unique_ptr<Cgroup>()> cgroup;
-    // Returns a new path for a socket; null or an empty path: sockets are not available.
-    std::function<std::filesystem::path()> socket_path;
+    SocketFolder* sockets = nullptr;  // null: not available
     // Finds or starts a launcher for the program, if it supports one.
     std::function<Result<LauncherChoice>(const LaunchedProgram& program)> launcher_for;
     FactSink facts;

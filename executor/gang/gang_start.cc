@@ -122,10 +122,9 @@ EnvironmentChanges Gang::BuildEnvironment(const Rank& rank) const {
 
 // If this fails, only programs that a rank starts cannot report.
 void Gang::ListenForDescendants(Rank& rank) {
-  if (!services_.socket_path || !rank.path().empty()) return;
-  const std::filesystem::path path = services_.socket_path();
-  if (path.empty()) return;
-  if (Status listens = rank.ListenAt(path, services_.timing.successor_grace); !listens.ok())
+  if (services_.sockets == nullptr || !rank.path().empty()) return;
+  if (Status listens = rank.Listen(*services_.sockets, services_.timing.successor_grace);
+      !listens.ok())
     logging::Warn("{}: programs that a rank starts cannot report", listens.error().message);
 }
 

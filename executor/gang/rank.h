@@ -9,6 +9,7 @@
 #include "channel/line_reader.h"
 #include "channel/messages.h"
 #include "executor/gang/descendants.h"
+#include "executor/gang/socket_folder.h"
 #include "executor/gang/spec.h"
 #include "executor/processes/loop.h"
 #include "system/spawn.h"
@@ -53,9 +54,9 @@ class Rank : private Descendants::Owner {
   // Makes the channel and returns the worker's end.
   Result<UniqueFd> OpenChannel();
 
-  // Listens at this path for descendants of the process.
-  Status ListenAt(std::filesystem::path path, std::chrono::milliseconds successor_grace) {
-    return descendants_.Listen(std::move(path), successor_grace);
+  // Listens for descendants of the process; see Descendants::Listen().
+  Status Listen(SocketFolder& folder, std::chrono::milliseconds successor_grace) {
+    return descendants_.Listen(folder, successor_grace);
   }
   const std::filesystem::path& path() const { return descendants_.path(); }  // empty: none
 

@@ -1,7 +1,9 @@
 #include "executor/gang/socket_folder.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include <utility>
 
 #include "system/system_error.h"
+#include "system/unix_sockets.h"
 
 namespace attune::gang {
 namespace {
@@ -60,12 +63,35 @@ Result<SocketFolder> SocketFolder::Make(const fs::path& parent) {
 }
 
 SocketFolder::SocketFolder(SocketFolder&& other) noexcept
-    : path_(std::exchange(other.path_, {})), last_(other.last_) {}
+    : path_(std::exchange(other.path_, {})), last_(other.last_), free_(std::move(other.free_)) {}
 
 SocketFolder::~SocketFolder() {
   if (path_.empty()) return;
   std::error_code ignored;
   fs::remove_all(path_, ignored);
+}
+
+Result<PathSocket> SocketFolder::Take() {
+  if (!free_.empty()) {
+    PathSocket socket = std::move(free_.back());
+    free_.pop_back();
+    return socket;
+  }
+  fs::path path = NextPath();
+  Result<UniqueFd> listener = ListenAtPath(path);
+  if (!listener.ok()) return listener.error();
+  fcntl(listener->get(), F_SETFL, O_NONBLOCK);
+  return PathSocket{std::move(path), std::move(*listener)};
+}
+
+void SocketFolder::Return(PathSocket socket) {
+  fs::path path = NextPath();
+  std::error_code failed;
+  fs::rename(socket.path, path, failed);
+  if (failed) return;  // closes the socket
+  while (UniqueFd(accept4(socket.listener.get(), nullptr, nullptr, SOCK_CLOEXEC))) {
+  }
+  free_.push_back({std::move(path), std::move(socket.listener)});
 }
 
 }  // namespace attune::gang

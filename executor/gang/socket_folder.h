@@ -2,10 +2,18 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 #include "base/result.h"
+#include "system/unique_fd.h"
 
 namespace attune::gang {
+
+// A socket that listens at a path. The listener does not block.
+struct PathSocket {
+  std::filesystem::path path;
+  UniqueFd listener;
+};
 
 // A folder in /tmp with mode 0700 for the sockets of one executor. It is not in the data folder,
 // because the path of a socket has at most 108 bytes. The destructor removes it. The next executor
@@ -20,14 +28,23 @@ class SocketFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // A new path in the folder.
-  std::filesystem::path Next() { return path_ / std::to_string(++last_); }
+  // Returns a socket with a path that was not used before. Returned sockets are used again. If each
+  // gang deleted a socket, it would slow down the gangs of the next minutes, because ext4 looks at
+  // each file number that was freed recently when it makes a file.
+  Result<PathSocket> Take();
+
+  // Renames the socket, so that programs of an ended gang do not find it, and drops connections
+  // that wait.
+  void Return(PathSocket socket);
 
  private:
   explicit SocketFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
+  std::filesystem::path NextPath() { return path_ / std::to_string(++last_); }
+
   std::filesystem::path path_;  // empty: moved from
   uint64_t last_ = 0;
+  std::vector<PathSocket> free_;
 };
 
 }  // namespace attune::gang

@@ -150,7 +150,7 @@ void Supervisor::RunGang(GangSpec spec) {
       .guard = *guard_,
       .timing = options_.timing,
       .cgroup = [this] { return NewCgroup(); },
-      .socket_path = [this] { return sockets_ ? sockets_->Next() : std::filesystem::path(); },
+      .sockets = sockets_ ? &*sockets_ : nullptr,
       .launcher_for = [this](const LaunchedProgram& program) { return LauncherFor(program); },
       .facts = sink_,
       .may_read = options_.may_read,

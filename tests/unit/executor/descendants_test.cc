@@ -1,10 +1,12 @@
 #include "executor/gang/descendants.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
 
 #include "executor/gang/socket_folder.h"
+#include "system/unix_sockets.h"
 #include "tests/unit/executor/harness.h"
 
 namespace attune::gang {
@@ -145,6 +147,28 @@ TEST(SocketFolderTest, RemovesFoldersOfKilledExecutors) {
   ASSERT_TRUE(folder.ok());
   EXPECT_FALSE(std::filesystem::exists(dead));
   EXPECT_TRUE(std::filesystem::exists(alive));
+}
+
+TEST(SocketFolderTest, ReturnedSocketsGetANewPath) {
+  const TempDir parent;
+  Result<SocketFolder> folder = SocketFolder::Make(parent.path());
+  ASSERT_TRUE(folder.ok());
+  Result<PathSocket> first = folder->Take();
+  ASSERT_TRUE(first.ok());
+  const std::filesystem::path old = first->path;
+  const Result<UniqueFd> waiting = ConnectToPath(old);
+  ASSERT_TRUE(waiting.ok());
+
+  folder->Return(std::move(*first));
+  EXPECT_EQ(ConnectToPath(old).error().code, ErrorCode::kNotFound);
+  char byte = 0;
+  EXPECT_LE(recv(waiting->get(), &byte, 1, 0), 0) << "the connection is closed";
+
+  const Result<PathSocket> second = folder->Take();
+  ASSERT_TRUE(second.ok());
+  EXPECT_NE(second->path, old);
+  EXPECT_EQ(accept(second->listener.get(), nullptr, nullptr), -1) << "nobody waits";
+  EXPECT_TRUE(ConnectToPath(second->path).ok());
 }
 
 }  // namespace
