@@ -18,6 +18,7 @@
 #include "system/processes.h"
 #include "system/sockets.h"
 #include "system/spawn.h"
+#include "trainable/base/memory.h"
 
 namespace attune::inline sdk::trainable {
 namespace {
@@ -64,6 +65,8 @@ class LauncherProcess {
 
   // See ServeLauncher() for the result.
   std::optional<ForkedWorker> Serve() {
+    KeepFreedMemory();
+    MakeArenasOfRanks();
     if (!program_launcher_) Send(channel::Ready{.pid = getpid()});
     while (true) {
       std::vector<pollfd> polled = {{socket_.get(), POLLIN, 0}};

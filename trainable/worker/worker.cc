@@ -1,7 +1,6 @@
 #include "trainable/worker/worker.h"
 
 #include <ATen/Parallel.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 
 #include "attune/error.h"
 #include "system/files.h"
+#include "trainable/base/memory.h"
 #include "trainable/channel/channel.h"
 #include "trainable/channel/messages.h"
 #include "trainable/distributed/process_groups.h"
@@ -41,22 +41,6 @@ constexpr auto kFinalFlushTimeout = 1000ms;
 constexpr auto kLostPeerDelay = 300ms;
 
 constexpr std::size_t kStackBytesOfUnlimited = 256 << 20;
-
-// Keeps freed memory in the process, because the next step needs it again. By default glibc returns
-// large blocks to the kernel, which clears their pages again in every step, and each such block
-// raises these limits. The values are the highest that glibc accepts. Variables that the user has
-// set have precedence.
-void KeepFreedMemory() {
-#ifdef __GLIBC__
-  for (const char* variable :
-       {"GLIBC_TUNABLES", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_"}) {
-    if (std::getenv(variable) != nullptr) return;
-  }
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 64 << 20);
-  mallopt(M_TOP_PAD, 16 << 20);
-#endif
-}
 
 [[noreturn]] void ExitNow(int status) {
   std::cout.flush();
