@@ -203,6 +203,8 @@ std::string TablesSql(const TableNames& names) {
     config    TEXT
   );
   CREATE INDEX decisions_by_trial$ ON @decisions (sweep, trial);
+  CREATE INDEX promotions$ ON @decisions (sweep, seq)
+    WHERE verdict = 'promote' AND donor IS NULL;
 
   CREATE TABLE @clones (
     seq   INTEGER PRIMARY KEY,
