@@ -11,6 +11,7 @@
 #include "server/store/event_log.h"
 #include "server/store/measured_form.h"
 #include "server/store/queries.h"
+#include "server/store/thinned/thinned_reader.h"
 
 namespace attune::server {
 namespace {
@@ -250,22 +251,60 @@ class PageOfCurves {
   bool full_ = false;
 };
 
-// Sets the metric of each trial to its best value up to a step. Both are ordered by trial.
-Status ReadBestUpTo(PointSource& source, const Objective& metric, Step last,
-                    std::vector<TrialToCompare>& trials, const std::stop_token& stop) {
-  auto trial = trials.begin();
+// Sets the metric of each trial to its best value up to a step. Both the trials and the values that
+// are added must be ordered by trial.
+class BestUpTo {
+ public:
+  BestUpTo(const Objective& metric, Step last, std::vector<TrialToCompare>& trials)
+      : metric_(metric),
+        last_(static_cast<double>(last.value)),
+        trial_(trials.begin()),
+        end_(trials.end()) {}
+
+  // Whether values of this trial or of later ones are needed.
+  bool Needs(TrialNumber number) {
+    while (trial_ != end_ && trial_->result.trial < number) ++trial_;
+    return trial_ != end_;
+  }
+
+  void Add(TrialNumber number, double step, double value) {
+    if (!Needs(number) || trial_->result.trial != number || step > last_) return;
+    const auto [best, is_first] = trial_->result.metrics.try_emplace(metric_.metric, value);
+    if (!is_first && metric_.Better(value, best->second)) best->second = value;
+  }
+
+ private:
+  const Objective& metric_;
+  const double last_;
+  std::vector<TrialToCompare>::iterator trial_;
+  const std::vector<TrialToCompare>::iterator end_;
+};
+
+Status ReadBestUpTo(PointSource& source, BestUpTo best, const std::stop_token& stop) {
   while (const auto number = source.trial()) {
-    while (trial != trials.end() && trial->result.trial < *number) ++trial;
-    if (trial == trials.end()) return {};
+    if (!best.Needs(*number)) return {};
     const auto point = source.Take();
     if (!point.ok()) return point.error();
     if (stop.stop_requested()) return Cancelled();
-    if (trial->result.trial != *number || !*point) continue;
-    if ((*point)->step > static_cast<double>(last.value)) continue;
-    const auto [best, is_first] = trial->result.metrics.try_emplace(metric.metric, (*point)->value);
-    if (!is_first && metric.Better((*point)->value, best->second)) best->second = (*point)->value;
+    if (*point) best.Add(*number, (*point)->step, (*point)->value);
   }
   return source.status();
+}
+
+// Reads all reports of the trials.
+Status ReadExactBest(sqlite::Connection& connection, SweepId sweep, const Objective& metric,
+                     Step last, std::vector<TrialToCompare>& trials, const std::stop_token& stop) {
+  if (trials.empty()) return {};
+  const auto is_logged = IsLogged(connection, sweep, metric.metric);
+  if (!is_logged.ok()) return is_logged.error();
+  for (const char* view : {"report_events", "logged_events"}) {
+    if (view == std::string_view("logged_events") && !*is_logged) break;
+    PointSource source(connection, view, sweep, {.first = trials.front().result.trial},
+                       metric.metric);
+    Status read = ReadBestUpTo(source, BestUpTo(metric, last, trials), stop);
+    if (!read.ok()) return read;
+  }
+  return {};
 }
 
 Result<LoggedRow> LoggedOfRow(const sqlite::Rows& rows) {
@@ -326,8 +365,8 @@ std::string ListOf(const std::vector<TrialNumber>& trials) {
 }
 
 Result<ComparedTrials> ReadCompared(sqlite::Connection& connection, SweepId sweep,
-                                    const Objective& metric, const CommonSteps& steps,
-                                    const std::stop_token& stop) {
+                                    const std::string& database, const Objective& metric,
+                                    const CommonSteps& steps, const std::stop_token& stop) {
   if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
   auto trials = ReadTrialsToCompare(connection, sweep);
   if (!trials.ok()) return trials.error();
@@ -340,16 +379,19 @@ Result<ComparedTrials> ReadCompared(sqlite::Connection& connection, SweepId swee
     return result.step < compared.step && !result.complete && !trial.counts_as_worst;
   });
 
-  const auto is_logged = IsLogged(connection, sweep, metric.metric);
-  if (!is_logged.ok()) return is_logged.error();
-  for (const char* view : {"report_events", "logged_events"}) {
-    if (trials->empty()) break;
-    if (view == std::string_view("logged_events") && !*is_logged) break;
-    PointSource source(connection, view, sweep, {.first = trials->front().result.trial},
-                       metric.metric);
-    Status read = ReadBestUpTo(source, metric, compared.step, *trials, stop);
-    if (!read.ok()) return read.error();
+  int64_t reports = 0;  // about
+  for (const TrialToCompare& trial : *trials) reports += trial.result.step.value;
+  Status read;
+  if (reports <= steps.exact_reports_max) {
+    read = ReadExactBest(connection, sweep, metric, compared.step, *trials, stop);
+  } else {
+    BestUpTo best(metric, compared.step, *trials);
+    const auto add = [&best](TrialNumber trial, const CurvePoint& point) {
+      best.Add(trial, point.step, point.value);
+    };
+    read = ReadThinnedPoints(connection, database, sweep, metric.metric, add, stop);
   }
+  if (!read.ok()) return read.error();
   for (TrialToCompare& trial : *trials) {
     const bool is_worst = trial.counts_as_worst && trial.result.step < compared.step;
     if (is_worst) trial.result.metrics.clear();

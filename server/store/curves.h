@@ -34,10 +34,10 @@ Status AddClones(sqlite::Connection& connection, SweepId sweep, EventSeq last,
 }
 // The numbers as a JSON list, for `IN (SELECT value FROM json_each(?))`.
 std::string ListOf(const std::vector<TrialNumber>& trials);
-// See Reader::CompareTrials.
+// See Reader::CompareTrials. `database` is the path of the database.
 Result<ComparedTrials> ReadCompared(sqlite::Connection& connection, SweepId sweep,
-                                    const Objective& metric, const CommonSteps& steps,
-                                    const std::stop_token& stop);
+                                    const std::string& database, const Objective& metric,
+                                    const CommonSteps& steps, const std::stop_token& stop);
 Result<std::vector<LoggedRow>> ReadLogged(sqlite::Connection& connection, const TrialId& trial,
                                           EventSeq after, int limit);
 

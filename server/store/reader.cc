@@ -342,7 +342,7 @@ Result<ComparedTrials> Reader::CompareTrials(SweepId sweep, const Objective& met
                                              const CommonSteps& steps,
                                              const std::stop_token& stop) {
   return InSnapshot<ComparedTrials>([&](sqlite::Connection& connection) {
-    return ReadCompared(connection, sweep, metric, steps, stop);
+    return ReadCompared(connection, sweep, path_, metric, steps, stop);
   });
 }
 
@@ -482,11 +482,12 @@ Result<EventSeq> Reader::LastSeq() {
 }
 
 Status Reader::Events(SweepId sweep, const std::function<bool(const Event&)>& visit,
-                      std::span<const std::string_view> kinds) {
-  std::string only;  // the kinds are constants, so they need no escaping
-  for (const std::string_view kind : kinds)
-    only += (only.empty() ? " AND kind IN ('" : ", '") + std::string(kind) + "'";
-  if (!only.empty()) only += ")";
+                      Choice choice) {
+  std::string only;
+  if (choice == Choice::kLineageEvents)
+    only =
+        " AND (kind IN ('trial_created', 'attempt_assigned', 'trial_promoted')"
+        "      OR seq IN (SELECT seq FROM clones WHERE sweep = ?1))";
   const auto shown = InSnapshot<bool>([&](sqlite::Connection& connection) -> Result<bool> {
     if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
     sqlite::Rows rows = connection.Query(

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -96,7 +95,11 @@ class Reader {
   // core/analysis/importance.h), by number. The metric may be reported or logged. A trial that was
   // stopped or has failed before that step has no value, and neither has one without a value up to
   // that step. Trials that are running, paused or killed before that step are left out.
-  // kNotFound: no such sweep. kUnavailable: stopped.
+  //
+  // If the trials have many steps (CommonSteps::exact_reports_max), the values are those of the
+  // thinned curves. A trial that has reported after the common step can then lack a value of its
+  // last steps before it.
+  // kNotFound: no such sweep. kUnavailable: stopped, or the thinned curves are being built.
   Result<ComparedTrials> CompareTrials(SweepId sweep, const Objective& metric,
                                        const CommonSteps& steps, const std::stop_token& stop = {});
   // Groups the failed and lost attempts of a sweep by message. kNotFound: no such sweep.
@@ -132,10 +135,16 @@ class Reader {
   Result<EventsPage> EventsAfter(EventSeq after, std::optional<SweepId> sweep, int limit);
   Result<EventSeq> LastSeq();
 
+  enum class Choice {
+    kAllEvents,
+    // Only those that decide from which weights and with which configurations trials train:
+    // creations, assignments, clones and promotions.
+    kLineageEvents,
+  };
   // Calls `visit` with the events of a sweep in order, from its creation on, until it returns
-  // false. If `kinds` is not empty, only with events of these kinds. kNotFound: no such sweep.
+  // false. kNotFound: no such sweep.
   Status Events(SweepId sweep, const std::function<bool(const Event&)>& visit,
-                std::span<const std::string_view> kinds = {});
+                Choice choice = Choice::kAllEvents);
 
  private:
   class Lease;

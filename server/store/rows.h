@@ -226,6 +226,8 @@ struct Curves {
 struct CommonSteps {
   std::vector<Step> rungs;
   Step last;  // the last step of each trial; 0: none
+  // With more steps of all trials, values come from thinned curves.
+  int64_t exact_reports_max = 100'000;
 };
 
 // The results of trials at a common step.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -80,6 +81,8 @@ Error NotBuilt(const std::string& progress) {
           "the table of thinned curves is being built" + progress + "; try again in a moment"};
 }
 
+Error DamagedCurve() { return {ErrorCode::kCorrupt, "a thinned curve is damaged"}; }
+
 // Opens the file, if it has ever contained the whole log.
 Result<std::unique_ptr<sqlite::Connection>> OpenBuilt(sqlite::Connection& log,
                                                       const std::string& path) {
@@ -125,7 +128,7 @@ class TablePage {
         if (query_.limits.stop.stop_requested()) return Cancelled();
       }
       auto curve = ThinnedCurve::FromBytes(rows.Bytes(2));
-      if (!curve) return Error{ErrorCode::kCorrupt, "a thinned curve is damaged"};
+      if (!curve) return DamagedCurve();
       (rows.Integer(1) != 0 ? logged_ : reported_) = *std::move(curve);
     }
     Finish();
@@ -169,6 +172,18 @@ class TablePage {
   size_t points_ = 0;
 };
 
+// Calls `read` with the file. If the file is missing or damaged, the server builds it again.
+template <class T>
+Result<T> FromTable(sqlite::Connection& log, const std::string& database,
+                    const std::function<Result<T>(sqlite::Connection& file)>& read) {
+  const std::string path = CurveFileOf(database);
+  const auto file = OpenBuilt(log, path);
+  Result<T> found = file.ok() ? read(**file) : Result<T>(file.error());
+  if (found.ok()) return found;
+  if (found.error().code == ErrorCode::kCorrupt) RemoveCurveFile(path);
+  return found.error().code == ErrorCode::kUnavailable ? found : NotBuilt("");
+}
+
 Result<ThinnedPage> ReadTable(sqlite::Connection& file, const std::optional<std::string>& selected,
                               const ThinnedQuery& query) {
   sqlite::Transaction snapshot(file, sqlite::Transaction::Kind::kRead);
@@ -196,15 +211,31 @@ Result<ThinnedPage> ReadThinned(sqlite::Connection& connection, const std::strin
   const auto selected = SelectedTrials(connection, query);
   if (!selected.ok()) return selected.error();
 
-  const std::string path = CurveFileOf(database);
-  const auto file = OpenBuilt(connection, path);
-  auto page = file.ok() ? ReadTable(**file, *selected, query) : Result<ThinnedPage>(file.error());
-  if (!page.ok() && page.error().code == ErrorCode::kCorrupt) RemoveCurveFile(path);
-  if (!page.ok() && page.error().code != ErrorCode::kUnavailable) return NotBuilt("");
+  auto page = FromTable<ThinnedPage>(connection, database, [&](sqlite::Connection& file) {
+    return ReadTable(file, *selected, query);
+  });
   if (!page.ok()) return page.error();
   const Status added = AddClones(connection, query.sweep, page->seq, page->trials);
   if (!added.ok()) return added.error();
   return page;
+}
+
+Status ReadThinnedPoints(sqlite::Connection& connection, const std::string& database, SweepId sweep,
+                         const std::string& metric,
+                         const std::function<void(TrialNumber, const CurvePoint&)>& add,
+                         const std::stop_token& stop) {
+  return FromTable<void>(connection, database, [&](sqlite::Connection& file) -> Status {
+    sqlite::Rows rows =
+        file.Query("SELECT trial, points FROM curves WHERE sweep = ? AND metric = ? ORDER BY trial",
+                   sweep.value, metric);
+    while (rows.Next()) {
+      if (stop.stop_requested()) return Cancelled();
+      const auto curve = ThinnedCurve::FromBytes(rows.Bytes(1));
+      if (!curve) return DamagedCurve();
+      for (const CurvePoint& point : curve->points()) add(TrialNumberAt(rows, 0), point);
+    }
+    return rows.status();
+  });
 }
 
 }  // namespace attune::server

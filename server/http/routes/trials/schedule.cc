@@ -37,13 +37,6 @@ SweepSpec ReproducingSweep(SweepSpec spec, const TrialRow& trial,
 
 }  // namespace
 
-std::span<const std::string_view> Lineages::Kinds() {
-  static constexpr std::string_view kKinds[] = {
-      TrialCreated::kRow.info.kind, AttemptAssigned::kRow.info.kind, TrialDecided::kRow.info.kind,
-      TrialPromoted::kRow.info.kind};
-  return kKinds;
-}
-
 void Lineages::Observe(const Event& event) {
   if (const auto* created = std::get_if<TrialCreated>(&event.fact)) {
     const TrialNumber trial = created->trial.number;
@@ -96,31 +89,39 @@ int Lineages::Add(Link link) {
   return static_cast<int>(links_.size()) - 1;
 }
 
+Result<Lineages::Lineage> Schedules::LineageOf(const TrialRow& trial) {
+  const SweepId sweep = trial.id.sweep;
+  const auto branches = reader_.Branches(sweep, EventSeq(0), 1);
+  if (!branches.ok()) return branches.error();
+  if (branches->empty()) return Lineages::Lineage{{Step(0), {trial.config, trial.id.number}}};
+
+  Lineages lineages;
+  const std::lock_guard alone(one_at_a_time_);
+  const Status read = reader_.Events(
+      sweep,
+      [&](const Event& event) {
+        lineages.Observe(event);
+        return true;
+      },
+      Reader::Choice::kLineageEvents);
+  if (!read.ok()) return read.error();
+  return lineages.LineageOf(trial.id.number);
+}
+
 Response Schedules::Get(const Request& request, const Target& target) {
   const auto trial = reader_.Trial(target.trial);
   if (!trial.ok()) return Problem(trial.error());
   const auto sweep = reader_.Sweep(target.sweep());
   if (!sweep.ok()) return Problem(sweep.error());
-  Lineages lineages;
-  {
-    const std::lock_guard alone(one_at_a_time_);
-    const Status read = reader_.Events(
-        target.sweep(),
-        [&](const Event& event) {
-          lineages.Observe(event);
-          return true;
-        },
-        Lineages::Kinds());
-    if (!read.ok()) return Problem(read.error());
-  }
-  const Lineages::Lineage lineage = lineages.LineageOf(target.trial.number);
+  const auto lineage = LineageOf(*trial);
+  if (!lineage.ok()) return Problem(lineage.error());
   rest::Schedule schedule{.sweep = ToString(target.sweep()),
                           .trial = target.trial.number.value,
                           .step = trial->step.value,
                           .file = sweepfile::ResolvedYaml(ReproducingSweep(
-                              VisibleSpec(request, sweep->spec), *trial, lineage))};
+                              VisibleSpec(request, sweep->spec), *trial, *lineage))};
   if (trial->best) schedule.best = *trial->best;
-  for (const auto& [step, part] : lineage)
+  for (const auto& [step, part] : *lineage)
     schedule.schedule.push_back(
         {.step = step.value, .trial = part.trial.value, .config = sweepfile::ToJson(part.config)});
   return Render(schedule);

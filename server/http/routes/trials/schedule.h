@@ -2,11 +2,10 @@
 
 #include <map>
 #include <mutex>
-#include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "core/log/event.h"
 #include "server/http/routes/request/route.h"
 #include "server/http/transport/message.h"
@@ -24,15 +23,12 @@ class Lineages {
   };
   using Lineage = std::map<Step, Part>;  // by first step; the first is step 0
 
-  // REQUIRES: gets all events of one sweep in order, each once. Events of other kinds than Kinds()
-  // may be left out.
+  // REQUIRES: gets the events of one sweep in order, each once. Only those of
+  // Reader::Choice::kLineageEvents matter.
   void Observe(const Event& event);
 
   // Returns the lineage of a trial. REQUIRES: the trial has been created.
   Lineage LineageOf(TrialNumber trial) const;
-
-  // The kinds of events that lineages depend on.
-  static std::span<const std::string_view> Kinds();
 
  private:
   // Lineages share their beginnings. Each is a chain of links that is followed from its end.
@@ -54,8 +50,7 @@ class Lineages {
   std::map<TrialNumber, Config> configs_;  // configuration of the next attempt
 };
 
-// GET …/trials/{trial}/schedule: a trial's lineage, and the sweep file that trains it again. One
-// request at a time reads the sweep's events; others wait here and do not block the database.
+// GET …/trials/{trial}/schedule: a trial's lineage, and the sweep file that trains it again.
 class Schedules {
  public:
   // The reader must outlive the object.
@@ -63,6 +58,10 @@ class Schedules {
   Response Get(const Request& request, const Target& target);
 
  private:
+  // Reads the sweep's events if it has clones or promotions. One request at a time does; others
+  // wait here and do not block the database.
+  Result<Lineages::Lineage> LineageOf(const TrialRow& trial);
+
   Reader& reader_;
   std::mutex one_at_a_time_;
 };
