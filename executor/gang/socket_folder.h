@@ -28,13 +28,12 @@ class SocketFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  // Returns a socket with a path that was not used before. Returned sockets are used again. If each
-  // gang deleted a socket, it would slow down the gangs of the next minutes, because ext4 looks at
-  // each file number that was freed recently when it makes a file.
+  // Gives a socket whose path was not used before. Uses returned sockets again, because ext4 makes
+  // files more slowly for minutes after many were deleted.
   Result<PathSocket> Take();
 
-  // Renames the socket, so that programs of an ended gang do not find it, and drops connections
-  // that wait.
+  // Renames the socket, so that programs of an ended gang do not find it, and closes connections
+  // that were not accepted.
   void Return(PathSocket socket);
 
  private:

@@ -251,11 +251,11 @@ class PageOfCurves {
   bool full_ = false;
 };
 
-// Sets the metric of each trial to its best value up to a step. Both the trials and the values that
-// are added must be ordered by trial.
-class BestUpTo {
+// Sets the metric of each trial to its best value up to the step `last`. The trials and the values
+// that are added must be ordered by trial.
+class BestValues {
  public:
-  BestUpTo(const Objective& metric, Step last, std::vector<TrialToCompare>& trials)
+  BestValues(const Objective& metric, Step last, std::vector<TrialToCompare>& trials)
       : metric_(metric),
         last_(static_cast<double>(last.value)),
         trial_(trials.begin()),
@@ -280,7 +280,7 @@ class BestUpTo {
   const std::vector<TrialToCompare>::iterator end_;
 };
 
-Status ReadBestUpTo(PointSource& source, BestUpTo best, const std::stop_token& stop) {
+Status ReadBestValues(PointSource& source, BestValues best, const std::stop_token& stop) {
   while (const auto number = source.trial()) {
     if (!best.Needs(*number)) return {};
     const auto point = source.Take();
@@ -292,8 +292,9 @@ Status ReadBestUpTo(PointSource& source, BestUpTo best, const std::stop_token& s
 }
 
 // Reads all reports of the trials.
-Status ReadExactBest(sqlite::Connection& connection, SweepId sweep, const Objective& metric,
-                     Step last, std::vector<TrialToCompare>& trials, const std::stop_token& stop) {
+Status ReadExactBestValues(sqlite::Connection& connection, SweepId sweep, const Objective& metric,
+                           Step last, std::vector<TrialToCompare>& trials,
+                           const std::stop_token& stop) {
   if (trials.empty()) return {};
   const auto is_logged = IsLogged(connection, sweep, metric.metric);
   if (!is_logged.ok()) return is_logged.error();
@@ -301,7 +302,7 @@ Status ReadExactBest(sqlite::Connection& connection, SweepId sweep, const Object
     if (view == std::string_view("logged_events") && !*is_logged) break;
     PointSource source(connection, view, sweep, {.first = trials.front().result.trial},
                        metric.metric);
-    Status read = ReadBestUpTo(source, BestUpTo(metric, last, trials), stop);
+    Status read = ReadBestValues(source, BestValues(metric, last, trials), stop);
     if (!read.ok()) return read;
   }
   return {};
@@ -379,13 +380,13 @@ Result<ComparedTrials> ReadCompared(sqlite::Connection& connection, SweepId swee
     return result.step < compared.step && !result.complete && !trial.counts_as_worst;
   });
 
-  int64_t reports = 0;  // about
-  for (const TrialToCompare& trial : *trials) reports += trial.result.step.value;
+  int64_t steps_of_all = 0;
+  for (const TrialToCompare& trial : *trials) steps_of_all += trial.result.step.value;
   Status read;
-  if (reports <= steps.exact_reports_max) {
-    read = ReadExactBest(connection, sweep, metric, compared.step, *trials, stop);
+  if (steps_of_all <= steps.exact_steps_max) {
+    read = ReadExactBestValues(connection, sweep, metric, compared.step, *trials, stop);
   } else {
-    BestUpTo best(metric, compared.step, *trials);
+    BestValues best(metric, compared.step, *trials);
     const auto add = [&best](TrialNumber trial, const CurvePoint& point) {
       best.Add(trial, point.step, point.value);
     };

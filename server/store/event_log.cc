@@ -17,6 +17,13 @@ std::optional<SweepId> SweepIn(const sqlite::Rows& rows) {
 
 }  // namespace
 
+std::string IsOfKinds(std::initializer_list<std::string_view> kinds) {
+  std::string list;
+  for (const std::string_view kind : kinds)
+    list += (list.empty() ? "'" : ", '") + std::string(kind) + "'";
+  return "kind IN (" + list + ")";
+}
+
 void AppendRow(sqlite::Transaction& transaction, const Event& event) {
   const EncodedFact encoded = Encode(event.fact);
   std::optional<uint64_t> sweep;

@@ -2,6 +2,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "core/log/event.h"
@@ -9,6 +12,10 @@
 
 // Reads and writes rows of the table `events`.
 namespace attune::server {
+
+// A condition of SQL that is true for events of these kinds. They must be the constants of
+// `core/log`, because they are not escaped.
+std::string IsOfKinds(std::initializer_list<std::string_view> kinds);
 
 void AppendRow(sqlite::Transaction& transaction, const Event& event);
 

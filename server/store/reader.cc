@@ -482,12 +482,13 @@ Result<EventSeq> Reader::LastSeq() {
 }
 
 Status Reader::Events(SweepId sweep, const std::function<bool(const Event&)>& visit,
-                      Choice choice) {
+                      EventSelection selection) {
   std::string only;
-  if (choice == Choice::kLineageEvents)
-    only =
-        " AND (kind IN ('trial_created', 'attempt_assigned', 'trial_promoted')"
-        "      OR seq IN (SELECT seq FROM clones WHERE sweep = ?1))";
+  if (selection == EventSelection::kLineages)
+    only = " AND (seq IN (SELECT seq FROM clones WHERE sweep = ?1) OR " +
+           IsOfKinds({TrialCreated::kRow.info.kind, AttemptAssigned::kRow.info.kind,
+                      TrialPromoted::kRow.info.kind}) +
+           ")";
   const auto shown = InSnapshot<bool>([&](sqlite::Connection& connection) -> Result<bool> {
     if (Status known = CheckSweep(connection, sweep); !known.ok()) return known.error();
     sqlite::Rows rows = connection.Query(

@@ -96,7 +96,7 @@ class Reader {
   // stopped or has failed before that step has no value, and neither has one without a value up to
   // that step. Trials that are running, paused or killed before that step are left out.
   //
-  // If the trials have many steps (CommonSteps::exact_reports_max), the values are those of the
+  // If the trials have many steps (CommonSteps::exact_steps_max), the values are those of the
   // thinned curves. A trial that has reported after the common step can then lack a value of its
   // last steps before it.
   // kNotFound: no such sweep. kUnavailable: stopped, or the thinned curves are being built.
@@ -135,16 +135,16 @@ class Reader {
   Result<EventsPage> EventsAfter(EventSeq after, std::optional<SweepId> sweep, int limit);
   Result<EventSeq> LastSeq();
 
-  enum class Choice {
-    kAllEvents,
-    // Only those that decide from which weights and with which configurations trials train:
-    // creations, assignments, clones and promotions.
-    kLineageEvents,
+  enum class EventSelection {
+    kAll,
+    // Those that say from which weights and with which configurations trials train: creations,
+    // assignments, clones and promotions.
+    kLineages,
   };
   // Calls `visit` with the events of a sweep in order, from its creation on, until it returns
   // false. kNotFound: no such sweep.
   Status Events(SweepId sweep, const std::function<bool(const Event&)>& visit,
-                Choice choice = Choice::kAllEvents);
+                EventSelection selection = EventSelection::kAll);
 
  private:
   class Lease;

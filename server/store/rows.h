@@ -226,8 +226,8 @@ struct Curves {
 struct CommonSteps {
   std::vector<Step> rungs;
   Step last;  // the last step of each trial; 0: none
-  // With more steps of all trials, values come from thinned curves.
-  int64_t exact_reports_max = 100'000;
+  // If the trials have more steps together, their values come from thinned curves.
+  int64_t exact_steps_max = 100'000;
 };
 
 // The results of trials at a common step.

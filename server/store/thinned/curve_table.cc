@@ -20,16 +20,14 @@ constexpr int kLogTimeoutMs = 5'000;
 // Events of one query. A query keeps SQLite from reusing its log file, so it must be short.
 constexpr uint64_t kEventsPerQuery = 4'096;
 
-// The kinds of events that change the table. They are constants, so they need no escaping.
+// Reads the events that change the table.
 std::string FollowedEventsSql() {
-  std::string kinds;
-  for (const std::string_view kind : {TrialReported::kRow.info.kind, MetricsLogged::kRow.info.kind,
-                                      AttemptAssigned::kRow.info.kind, SweepDeleted::kRow.info.kind,
-                                      LogIdentified::kRow.info.kind})
-    kinds += (kinds.empty() ? "'" : ", '") + std::string(kind) + "'";
   return "SELECT seq, sweep, trial, time, kind, version, payload FROM events"
-         " WHERE seq > ? AND seq <= ? AND kind IN (" +
-         kinds + ") ORDER BY seq";
+         " WHERE seq > ? AND seq <= ? AND " +
+         IsOfKinds({TrialReported::kRow.info.kind, MetricsLogged::kRow.info.kind,
+                    AttemptAssigned::kRow.info.kind, SweepDeleted::kRow.info.kind,
+                    LogIdentified::kRow.info.kind}) +
+         " ORDER BY seq";
 }
 
 // Whether an assigned attempt starts without a checkpoint, in the form in which the log stores it.
@@ -105,7 +103,7 @@ bool CurveTable::IsInPlace() const { return InodeOf(path_) == inode_; }
 Result<bool> CurveTable::Read(EventSeq last, uint64_t limit) {
   static const std::string kSql = FollowedEventsSql();
   const EventSeq end(std::min(last.value, followed_.seq.value + limit));
-  // One lock of the file for all trials that are loaded.
+  // Takes the lock of the file once, and not for each trial that is loaded.
   const sqlite::Transaction transaction(*file_, sqlite::Transaction::Kind::kRead);
   while (followed_.seq < end) {
     const EventSeq until(std::min(end.value, followed_.seq.value + kEventsPerQuery));

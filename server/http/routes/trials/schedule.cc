@@ -103,7 +103,7 @@ Result<Lineages::Lineage> Schedules::LineageOf(const TrialRow& trial) {
         lineages.Observe(event);
         return true;
       },
-      Reader::Choice::kLineageEvents);
+      Reader::EventSelection::kLineages);
   if (!read.ok()) return read.error();
   return lineages.LineageOf(trial.id.number);
 }

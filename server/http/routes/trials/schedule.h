@@ -24,7 +24,7 @@ class Lineages {
   using Lineage = std::map<Step, Part>;  // by first step; the first is step 0
 
   // REQUIRES: gets the events of one sweep in order, each once. Only those of
-  // Reader::Choice::kLineageEvents matter.
+  // Reader::EventSelection::kLineages matter.
   void Observe(const Event& event);
 
   // Returns the lineage of a trial. REQUIRES: the trial has been created.
@@ -58,8 +58,8 @@ class Schedules {
   Response Get(const Request& request, const Target& target);
 
  private:
-  // Reads the sweep's events if it has clones or promotions. One request at a time does; others
-  // wait here and do not block the database.
+  // Reads the sweep's events if it has clones or promotions. One request at a time reads them. The
+  // others wait here, and not while they hold a connection to the database.
   Result<Lineages::Lineage> LineageOf(const TrialRow& trial);
 
   Reader& reader_;

@@ -104,25 +104,24 @@ TEST_F(CurveTableTest, ShortCurvesAreThoseOfTheLog) {
   }
 }
 
-TEST_F(CurveTableTest, TrialsOfLongSweepsAreComparedByIt) {
+TEST_F(CurveTableTest, LongSweepsAreComparedByThinnedCurves) {
   for (int64_t step = 10; step <= 2'000; ++step) {
     Report(2, 1, step, 1 + 1 / static_cast<double>(step));
     Report(3, 1, step, std::abs(static_cast<double>(step - 700)));
   }
   Log(3, 1, 1'500, -4);
   const Objective loss{"loss", Mode::kMin};
-  const auto compare = [&](int64_t last, int64_t exact_reports_max) {
+  const auto compare = [&](int64_t exact_steps_max) {
     return reader_->CompareTrials(
-        SweepId(1), loss,
-        {.rungs = {}, .last = Step(last), .exact_reports_max = exact_reports_max});
+        SweepId(1), loss, {.rungs = {}, .last = Step(2'000), .exact_steps_max = exact_steps_max});
   };
-  const auto early = compare(2'000, 0);
+  const auto early = compare(0);
   ASSERT_FALSE(early.ok());
   EXPECT_EQ(early.error().code, ErrorCode::kUnavailable) << "the file does not exist";
 
   Follow();
-  const auto exact = compare(2'000, kAllEvents);
-  const auto thinned = compare(2'000, 0);
+  const auto exact = compare(kAllEvents);
+  const auto thinned = compare(0);
   ASSERT_TRUE(exact.ok() && thinned.ok());
   EXPECT_EQ(thinned->step, exact->step);
   ASSERT_EQ(thinned->results.size(), exact->results.size());
