@@ -82,8 +82,7 @@ class Checker {
 
  private:
   Status AddPath(const std::string& path) {
-    if (const std::string fault = PathFault(path); !fault.empty())
-      return Invalid(Quoted(path) + ' ' + fault);
+    if (Status checked = CheckPath(path); !checked.ok()) return checked;
     for (size_t slash = path.find('/'); slash != path.npos; slash = path.find('/', slash + 1)) {
       const std::string folder = path.substr(0, slash);
       folders_.insert(folder);
@@ -240,6 +239,11 @@ Result<Manifest> ParseManifest(std::string_view text) {
     return Invalid("the manifest is not in the form that attune writes");
   if (Status checked = CheckManifest(manifest); !checked.ok()) return checked.error();
   return manifest;
+}
+
+Status CheckPath(std::string_view path) {
+  const std::string fault = PathFault(path);
+  return fault.empty() ? Status() : Invalid(Quoted(path) + ' ' + fault);
 }
 
 Status CheckManifest(const Manifest& manifest) { return Checker(manifest).Check(); }

@@ -61,6 +61,9 @@ std::string DigestOf(std::string_view manifest_text);
 // CheckManifest() fails.
 Result<Manifest> ParseManifest(std::string_view text);
 
+// Whether an entry of a manifest may have this path; see CheckManifest().
+Status CheckPath(std::string_view path);
+
 // Whether a folder with these entries is the same on every system. kInvalid, with a message that
 // names the path:
 // - A path is not valid UTF-8, has a control character, leads out of the folder, or is too long.

@@ -43,18 +43,24 @@ void Read(UniqueFd& from, std::string& text) {
   if (count == 0 || (count < 0 && errno != EINTR)) from.reset();
 }
 
-// Reads both until both are closed. Returns false if that takes longer than the deadline.
-bool ReadBoth(UniqueFd& out, UniqueFd& err, CommandResult& result, Clock::time_point deadline) {
+// Reads both until both are closed. Otherwise returns what the program did wrong, as the end of a
+// message: it took longer than the timeout or wrote too much.
+std::string ReadBoth(UniqueFd& out, UniqueFd& err, CommandResult& result,
+                     const CommandOptions& options) {
+  const Clock::time_point deadline = Clock::now() + options.timeout;
   while (out || err) {
     std::array<pollfd, 2> polled{pollfd{out.get(), POLLIN, 0}, pollfd{err.get(), POLLIN, 0}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) return false;
+    if (left.count() <= 0)
+      return "did not end within " + std::to_string(options.timeout.count() / 1000) + " s";
     const int wait_ms = static_cast<int>(std::min<int64_t>(left.count(), 3'600'000));
     if (poll(polled.data(), polled.size(), wait_ms) <= 0) continue;
     if (polled[0].revents != 0) Read(out, result.out);
     if (polled[1].revents != 0) Read(err, result.err);
+    if (result.out.size() + result.err.size() > options.output_bytes_max)
+      return "wrote more than " + std::to_string(options.output_bytes_max) + " bytes";
   }
-  return true;
+  return "";
 }
 
 }  // namespace
@@ -66,22 +72,24 @@ Result<CommandResult> SystemCommands::Run(const std::vector<std::string>& argv) 
   if (!out.ok()) return out.error();
   auto err = MakePipe();
   if (!err.ok()) return err.error();
-  const Result<pid_t> child = Start({.program = *file,
-                                     .argv = argv,
-                                     .environment = CurrentEnvironment(),
-                                     .output_fd = out->second.get(),
-                                     .error_fd = err->second.get()});
+  const Result<pid_t> child =
+      Start({.program = *file,
+             .argv = argv,
+             .environment = options_.environment ? *options_.environment : CurrentEnvironment(),
+             .working_directory = options_.working_directory,
+             .output_fd = out->second.get(),
+             .error_fd = err->second.get(),
+             .memory_bytes_max = options_.memory_bytes_max});
   if (!child.ok()) return child.error();
   out->second.reset();
   err->second.reset();
 
   CommandResult result;
-  const bool ended = ReadBoth(out->first, err->first, result, Clock::now() + timeout_);
-  if (!ended) kill(*child, SIGKILL);
+  const std::string fault = ReadBoth(out->first, err->first, result, options_);
+  if (!fault.empty()) kill(*child, SIGKILL);
   result.exit_code = WaitForExit(*child);
-  if (ended) return result;
-  return Error{ErrorCode::kUnavailable, "`" + argv[0] + "` did not end within " +
-                                            std::to_string(timeout_.count() / 1000) + " s"};
+  if (fault.empty()) return result;
+  return Error{ErrorCode::kUnavailable, "`" + argv[0] + "` " + fault};
 }
 
 Result<pid_t> SystemCommands::Start(const SpawnRequest& request) {

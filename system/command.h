@@ -3,8 +3,13 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -29,13 +34,25 @@ class Commands {
   virtual Result<CommandResult> Run(const std::vector<std::string>& argv) = 0;
 };
 
-// Runs programs of this machine. A program dies with the thread that runs it.
+// Slurm's tools give up after 9 s without their controller, and print an error. This is longer.
+inline constexpr std::chrono::seconds kCommandTimeout{30};
+
+struct CommandOptions {
+  std::chrono::milliseconds timeout = kCommandTimeout;
+  // NAME=value; nullopt: the environment of this program.
+  std::optional<std::vector<std::string>> environment;
+  std::filesystem::path working_directory;  // empty: that of this program
+  size_t output_bytes_max = SIZE_MAX;       // of stdout and stderr together
+  uint64_t memory_bytes_max = 0;            // of the address space; 0: as much as this program
+};
+
+// Runs programs of this machine. A program dies with the thread that runs it. Run() also returns
+// kUnavailable for a program that writes more than CommandOptions::output_bytes_max.
 class SystemCommands final : public Commands {
  public:
-  // Slurm's tools give up after 9 s without their controller, and print an error. This is longer.
-  static constexpr std::chrono::seconds kTimeout{30};
-
-  explicit SystemCommands(std::chrono::milliseconds timeout = kTimeout) : timeout_(timeout) {}
+  explicit SystemCommands(std::chrono::milliseconds timeout = kCommandTimeout)
+      : SystemCommands(CommandOptions{.timeout = timeout}) {}
+  explicit SystemCommands(CommandOptions options) : options_(std::move(options)) {}
   Result<CommandResult> Run(const std::vector<std::string>& argv) override;
 
   // Sends SIGTERM to the program that Run() runs in another thread. Later calls of Run() fail.
@@ -45,7 +62,7 @@ class SystemCommands final : public Commands {
   Result<pid_t> Start(const SpawnRequest& request);
   int WaitForExit(pid_t child);
 
-  std::chrono::milliseconds timeout_;
+  const CommandOptions options_;
   std::mutex mutex_;
   bool ending_ = false;  // protected by mutex_, like running_
   pid_t running_ = 0;    // the program that was not reaped yet; 0: none

@@ -5,6 +5,7 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -55,6 +56,7 @@ struct ChildPlan {
   pid_t process_group;
   bool new_session;
   bool dies_with_parent;
+  rlim_t memory_bytes_max;      // 0: the parent's
   std::optional<mode_t> umask;  // nullopt: the caller's
   pid_t parent;
 };
@@ -100,6 +102,13 @@ void AssignFd(const ChildPlan& plan, int fd, int number) {
   if (plan.working_directory && chdir(plan.working_directory) != 0) Fail(plan, "chdir");
 
   if (plan.umask) umask(*plan.umask);
+  if (plan.memory_bytes_max != 0) {
+    rlimit memory{};
+    if (getrlimit(RLIMIT_AS, &memory) != 0) Fail(plan, "getrlimit");
+    memory.rlim_max = std::min(memory.rlim_max, plan.memory_bytes_max);
+    memory.rlim_cur = memory.rlim_max;
+    if (setrlimit(RLIMIT_AS, &memory) != 0) Fail(plan, "setrlimit");
+  }
 
   plan.failure_fd = CopyToHighFd(plan, plan.failure_fd);
   const int input = CopyToHighFd(plan, plan.input_fd);
@@ -180,6 +189,7 @@ Result<Child> Spawn(const SpawnRequest& request) {
       .process_group = request.process_group,
       .new_session = request.new_session,
       .dies_with_parent = request.dies_with_parent,
+      .memory_bytes_max = request.memory_bytes_max,
       .umask = UmaskOfPrograms(),
       .parent = getpid(),
   };

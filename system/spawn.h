@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -38,6 +39,7 @@ struct SpawnRequest {
   // signal to the thread that forked, not to the process. So call Spawn() from a thread that lives
   // as long as its children may.
   bool dies_with_parent = true;
+  uint64_t memory_bytes_max = 0;  // of the child's address space; 0: as much as the caller
   // The child sends its process group (a pid_t) to this socket before the program runs. If it has
   // made a new group and its start then fails, it sends the negative of the group. -1: no socket.
   int announce_fd = -1;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "logging/log.h"
 #include "system/files.h"
 #include "system/sha256.h"
 #include "system/system_error.h"
@@ -18,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kCopyBytes = 1 << 20;
+constexpr uint64_t kFreeBytesMin = 256 << 20;  // of the disk, for the database
 
 }  // namespace
 
@@ -69,6 +71,31 @@ Result<std::string> CopyRange(int from, off_t offset, uint64_t bytes, const fs::
     done += buffer.size();
   }
   return sha.Hex();
+}
+
+Status CheckFreeSpace(const fs::path& folder) {
+  std::error_code unknown;
+  const fs::space_info space = fs::space(folder, unknown);
+  if (unknown || space.available >= kFreeBytesMin) return {};
+  return Error{ErrorCode::kStorageFull, folder.string() + " has less than " +
+                                            std::to_string(kFreeBytesMin >> 20) +
+                                            " MiB free, so the server takes no code"};
+}
+
+Status AppendTo(const fs::path& path, uint64_t offset, std::string_view bytes) {
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kPrivate));
+  if (!file) return FileError("write", path, errno);
+  if (WriteAt(file.get(), bytes, static_cast<off_t>(offset))) return {};
+  const int error = errno;
+  if (ftruncate(file.get(), static_cast<off_t>(offset)) != 0)
+    logging::Warn("cannot shorten {}", path.string());
+  return FileError("write", path, error);
+}
+
+void RemoveAll(const fs::path& path) {
+  std::error_code failed;
+  fs::remove_all(path, failed);
+  if (failed) logging::Warn("cannot delete {}: {}", path.string(), failed.message());
 }
 
 }  // namespace attune::server

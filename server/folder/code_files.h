@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -26,6 +27,15 @@ bool IsHashName(const std::filesystem::path& entry);
 
 // Makes everything durable that was written to the file system of this folder.
 Status SyncFileSystem(const std::filesystem::path& folder);
+
+// kStorageFull: the disk of this folder is almost full, so that no code must be added.
+Status CheckFreeSpace(const std::filesystem::path& folder);
+
+// Appends to a file that has `offset` bytes. If it fails, the file keeps these bytes.
+Status AppendTo(const std::filesystem::path& path, uint64_t offset, std::string_view bytes);
+
+// Deletes a file, or a folder with its files. A failure is logged.
+void RemoveAll(const std::filesystem::path& path);
 
 // Copies a range of `from` to the new file `to` and returns its hash.
 Result<std::string> CopyRange(int from, off_t offset, uint64_t bytes,

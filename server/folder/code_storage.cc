@@ -30,8 +30,7 @@ constexpr size_t kCachedManifests = 8;
 constexpr std::chrono::hours kUploadedKept{1};  // time for a client to create its sweep
 constexpr std::chrono::hours kUnfinishedKept{24};
 constexpr size_t kUnfinishedMax = 64;
-constexpr uint64_t kFreeBytesMin = 256 << 20;  // of the disk, for the database
-constexpr size_t kDigestPrefixBytes = 7;       // sha256:
+constexpr size_t kDigestPrefixBytes = 7;  // sha256:
 
 std::string HexOf(const std::string& digest) { return digest.substr(kDigestPrefixBytes); }
 std::string DigestOfName(const std::string& hex) { return "sha256:" + hex; }
@@ -44,42 +43,16 @@ Error NoSnapshot(const std::string& digest) {
   return {ErrorCode::kNotFound, "the server has no code with the digest " + digest};
 }
 
-Status CheckFreeSpace(const fs::path& folder) {
-  std::error_code unknown;
-  const fs::space_info space = fs::space(folder, unknown);
-  if (unknown || space.available >= kFreeBytesMin) return {};
-  return Error{ErrorCode::kStorageFull, folder.string() + " has less than " +
-                                            std::to_string(kFreeBytesMin >> 20) +
-                                            " MiB free, so the server takes no code"};
-}
-
 uint64_t SizeOf(const fs::path& path) {
   std::error_code absent;
   const uint64_t size = fs::file_size(path, absent);
   return absent ? 0 : size;
 }
 
-// Appends to a file that has `offset` bytes. If it fails, the file keeps these bytes.
-Status AppendTo(const fs::path& path, uint64_t offset, std::string_view bytes) {
-  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kPrivate));
-  if (!file) return FileError("write", path, errno);
-  if (WriteAt(file.get(), bytes, static_cast<off_t>(offset))) return {};
-  const int error = errno;
-  if (ftruncate(file.get(), static_cast<off_t>(offset)) != 0)
-    logging::Warn("cannot shorten {}", path.string());
-  return FileError("write", path, error);
-}
-
 Error WrongOffset(uint64_t offset, uint64_t bytes) {
   return {ErrorCode::kConflict, "the piece begins at byte " + std::to_string(offset) +
                                     ", but the server has " + std::to_string(bytes) +
                                     " bytes: continue there"};
-}
-
-void RemoveAll(const fs::path& path) {
-  std::error_code failed;
-  fs::remove_all(path, failed);
-  if (failed) logging::Warn("cannot delete {}: {}", path.string(), failed.message());
 }
 
 }  // namespace
@@ -252,17 +225,22 @@ Result<CodeStorage::Progress> CodeStorage::Finish(const std::string& digest) {
   const bool has_all = std::ranges::all_of(
       manifest->files, [this](const code::File& file) { return HasFile(file); });
   if (!has_all) return ListMissing(digest, *manifest);
-  for (const fs::path& made : {folder_ / "files", folder_ / "snapshots"}) {
-    if (Status folder = MakeFolder(made); !folder.ok()) return folder.error();
-  }
-  if (Status synced = SyncFileSystem(folder_); !synced.ok()) return synced.error();
-  if (Status written = WriteWhole(Snapshot(digest), code::ToText(*manifest), kPrivate);
-      !written.ok())
-    return written.error();
-  uploaded_[digest] = Clock::now();
+  if (Status added = AddSnapshot(digest, code::ToText(*manifest)); !added.ok())
+    return added.error();
   uploading_.erase(digest);
   RemoveAll(Upload(digest));
   return FindLocked(digest);
+}
+
+Status CodeStorage::AddSnapshot(const std::string& digest, const std::string& manifest_text) {
+  for (const fs::path& made : {folder_ / "files", folder_ / "snapshots"}) {
+    if (Status folder = MakeFolder(made); !folder.ok()) return folder;
+  }
+  if (Status synced = SyncFileSystem(folder_); !synced.ok()) return synced;
+  if (Status written = WriteWhole(Snapshot(digest), manifest_text, kPrivate); !written.ok())
+    return written;
+  uploaded_[digest] = Clock::now();
+  return {};
 }
 
 // Splits the pack into files.
@@ -348,6 +326,15 @@ std::shared_ptr<void> CodeStorage::Keep(const std::string& digest) {
   });
 }
 
+Result<CodeStorage::KeptSnapshot> CodeStorage::KeepManifest(const std::string& digest) {
+  if (Status valid = CheckDigest(digest); !valid.ok()) return valid.error();
+  std::shared_ptr<void> kept = Keep(digest);
+  if (kept == nullptr) return NoSnapshot(digest);
+  auto manifest = ReadManifest(digest);
+  if (!manifest.ok()) return manifest.error();
+  return KeptSnapshot{std::move(kept), *std::move(manifest)};
+}
+
 // The mutex is locked all the time, so that no sweep begins to use a snapshot between the list and
 // the deletion.
 Status CodeStorage::RemoveUnused(const std::function<Result<std::set<std::string>>()>& list_used) {
@@ -382,6 +369,11 @@ Status CodeStorage::RemoveUnused(const std::function<Result<std::set<std::string
       if (!none) written = std::max(written, time);
     }
     if (fs::file_time_type::clock::now() - written > kUnfinishedKept) RemoveAll(entry);
+  }
+  const auto scratches = EntriesOf(folder_ / "patches");
+  if (!scratches.ok()) return scratches.error();
+  for (const fs::path& entry : *scratches) {
+    if (!patching_.contains(entry)) RemoveAll(entry);
   }
   if (!removed) return {};
   const Result<std::set<std::string>> hashes = HashesInUse();

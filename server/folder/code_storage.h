@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "checkpoints/piece.h"
 #include "code/manifest.h"
+#include "code/patch.h"
 
 namespace attune::server {
 
@@ -26,6 +27,7 @@ namespace attune::server {
 //   snapshots/DIGEST    the manifest of a complete snapshot
 //   uploads/DIGEST/     a snapshot that a client sends: its manifest, the list of files to send
 //                       ("missing"), and the bytes of these files so far ("pack")
+//   patches/NAME/       the scratch folder of a call of ApplyPatches()
 //
 // A crash leaves complete snapshots, uploads that continue, or files that RemoveUnused() deletes.
 // Any thread.
@@ -34,6 +36,8 @@ namespace attune::server {
 // (SystemError).
 class CodeStorage {
  public:
+  static constexpr size_t kPatchBytesMax = code::kPatchBytesMax;
+
   // Creates `folder` at the first upload.
   CodeStorage(std::filesystem::path folder, uint64_t bytes_max)
       : folder_(std::move(folder)), bytes_max_(bytes_max) {}
@@ -64,6 +68,20 @@ class CodeStorage {
   Result<checkpoints::Piece> Read(const std::string& digest, std::string_view part, uint64_t offset,
                                   uint64_t limit);
 
+  // Reads a file of a complete snapshot. `path` begins at the root of the snapshot. kNotFound:
+  // there is no such snapshot, or it has no such file. kInvalid: the file has more than `bytes_max`
+  // bytes.
+  Result<std::string> ReadFile(const std::string& digest, const std::string& path,
+                               uint64_t bytes_max);
+
+  // Applies patches to a complete snapshot, one after another, and returns the digest of the
+  // result, which is a complete snapshot, too. Later calls of RemoveUnused() keep it like an
+  // upload. Runs git in this thread, and does not delay calls in other threads meanwhile.
+  // kNotFound: there is no such snapshot. kInvalid: a patch does not apply, or the result is too
+  // large. kStorageFull: the disk is almost full. Other errors: see code::ApplyPatch().
+  Result<std::string> ApplyPatches(const std::string& digest,
+                                   const std::vector<std::string>& patches);
+
   // Keeps a complete snapshot while the result exists. Call it before a sweep begins to use the
   // snapshot. Null: there is none.
   std::shared_ptr<void> Keep(const std::string& digest);
@@ -82,6 +100,20 @@ class CodeStorage {
   std::filesystem::path FileOf(const std::string& hash) const { return folder_ / "files" / hash; }
   bool HasFile(const code::File& file) const;
 
+  // A snapshot that stays while the object exists.
+  struct KeptSnapshot {
+    std::shared_ptr<void> kept;
+    std::shared_ptr<const code::Manifest> manifest;
+  };
+  Result<KeptSnapshot> KeepManifest(const std::string& digest);
+
+  // Makes a folder, which the destruction of the result deletes.
+  Result<std::shared_ptr<const std::filesystem::path>> MakeScratch();
+
+  // Completes a snapshot. `files` has at least the files that the storage does not have, by hash.
+  Result<std::string> AddPatched(const code::Manifest& manifest,
+                                 const std::map<std::string, std::filesystem::path>& files);
+
   // REQUIRES for these: mutex_ is locked.
   bool IsComplete(const std::string& digest);
   Result<Progress> FindLocked(const std::string& digest);
@@ -91,6 +123,10 @@ class CodeStorage {
   Result<Progress> Finish(const std::string& digest);
   Result<std::shared_ptr<const code::Manifest>> ManifestOfUpload(const std::string& digest);
   Status StoreFiles(const std::string& digest, const std::vector<const code::File*>& sent);
+  // Makes the stored files durable, then adds the snapshot.
+  Status AddSnapshot(const std::string& digest, const std::string& manifest_text);
+  Status MoveFiles(const code::Manifest& manifest,
+                   const std::map<std::string, std::filesystem::path>& files);
   Error DropUpload(const std::string& digest, const Error& error);
   Result<std::set<std::string>> HashesInUse() const;
 
@@ -105,6 +141,7 @@ class CodeStorage {
   bool removed_unused_ = false;                        // RemoveUnused() has run
   std::set<std::string> complete_;  // snapshots whose files were there when they were last checked
   std::map<std::string, std::shared_ptr<const code::Manifest>> uploading_;
+  std::set<std::filesystem::path> patching_;  // folders of MakeScratch()
 
   std::mutex cache_mutex_;
   // The manifests that were read last, the newest at the end. Under cache_mutex_.

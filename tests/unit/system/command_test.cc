@@ -33,5 +33,22 @@ TEST(SystemCommands, EndsAProgramThatHangs) {
   EXPECT_EQ(system.Run({"sleep", "1000"}).error().code, ErrorCode::kUnavailable);
 }
 
+TEST(SystemCommands, RunInAnotherEnvironmentAndFolder) {
+  SystemCommands system({.environment = {{"ONLY=this", "PATH=/bin"}}, .working_directory = "/usr"});
+  const auto ran = system.Run({"sh", "-c", "echo $ONLY $HOME; pwd -P"});
+  EXPECT_EQ(ran->out, "this\n/usr\n");
+}
+
+TEST(SystemCommands, EndAProgramThatWritesTooMuch) {
+  SystemCommands system({.output_bytes_max = 10});
+  EXPECT_EQ(system.Run({"sh", "-c", "printf 12345; printf 67890 >&2"})->exit_code, 0);
+  EXPECT_EQ(system.Run({"cat", "/dev/zero"}).error().code, ErrorCode::kUnavailable);
+}
+
+TEST(SystemCommands, LimitMemory) {
+  SystemCommands system({.memory_bytes_max = uint64_t{1} << 30});
+  EXPECT_EQ(system.Run({"sh", "-c", "ulimit -v; ulimit -H -v"})->out, "1048576\n1048576\n");
+}
+
 }  // namespace
 }  // namespace attune
