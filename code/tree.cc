@@ -15,6 +15,7 @@
 #include "base/lines.h"
 #include "checkpoints/removal.h"
 #include "code/pack.h"
+#include "system/file_copies.h"
 #include "system/files.h"
 #include "system/sha256.h"
 #include "system/system_error.h"
@@ -111,23 +112,13 @@ Status CheckHash(const File& file, const fs::path& path) {
 
 // ---- stamps -------------------------------------------------------------------------------------
 
-// A change of the contents or the permissions changes the stamp.
-std::string StampOf(const struct stat& status) {
-  const auto nanoseconds = [](const timespec& time) {
-    return std::to_string(time.tv_sec) + '.' + std::to_string(time.tv_nsec);
-  };
-  return std::to_string(status.st_ino) + ' ' + std::to_string(status.st_size) + ' ' +
-         nanoseconds(status.st_mtim) + ' ' + nanoseconds(status.st_ctim);
-}
-
 // The stamps of all files in the order of the manifest, one a line.
 Result<std::string> StampsText(const Manifest& manifest, const fs::path& root) {
   std::string text;
   for (const File& file : manifest.files) {
-    struct stat status {};
-    if (lstat((root / file.path).c_str(), &status) != 0)
-      return FileError("read", root / file.path, errno);
-    text += StampOf(status) + '\n';
+    const Result<std::string> stamp = FileStamp(root / file.path);
+    if (!stamp.ok()) return stamp.error();
+    text += *stamp + '\n';
   }
   return text;
 }
@@ -176,9 +167,7 @@ class CopyDownload {
 
   // Trials may run from an earlier copy, so its path must lead to files at all times.
   Status Replace() const {
-    if (rename(part_.c_str(), out_.c_str()) == 0) return {};
-    if (renameat2(AT_FDCWD, part_.c_str(), AT_FDCWD, out_.c_str(), RENAME_EXCHANGE) != 0)
-      return FileError("make", out_, errno);
+    if (Status swapped = SwapFolderIn(part_, out_); !swapped.ok()) return swapped;
     RemoveCopy(part_);
     return {};
   }

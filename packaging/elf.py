@@ -82,11 +82,14 @@ def _configured(conf):
     return folders
 
 
-def libraries(program, folders):
-    """{name: file} of all shared libraries that the program loads directly or indirectly, without its loader."""
+def libraries(program, folders, opened=()):
+    """{name: file} of all shared libraries that the program loads directly or indirectly, without its loader.
+
+    `opened` has the names of libraries that it opens while it runs (dlopen).
+    """
     first = Elf(program)
     loader = pathlib.Path(first.interpreter or "").name
-    found, wanted = {}, list(first.needed)
+    found, wanted = {}, [*first.needed, *opened]
     while wanted:
         name = wanted.pop(0)
         if name in found or name == loader:

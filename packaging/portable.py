@@ -29,6 +29,7 @@ LOADER = "attune-loader"  # the name in attune.sh and system/own_program.cc
 # 20.3 knows only the first name of each.
 PLATFORMS = {"x86_64": ["manylinux1_x86_64", "manylinux_2_5_x86_64"],
              "aarch64": ["manylinux2014_aarch64", "manylinux_2_17_aarch64"]}
+OPENED = ["libcurl.so.4"]  # the binary opens it at its first download
 # Part of the C library since 2.34. Libraries that were built for older versions, such as NVIDIA's, still load them.
 MERGED = ["libpthread.so.0", "libdl.so.2", "librt.so.1"]
 
@@ -47,7 +48,7 @@ def tree(prefix):
     """{path below bin/, lib/ or share/: (content, whether it is a program)} of the archive."""
     binary = prefix / "bin/attune"
     loader = pathlib.Path(elf.Elf(binary).interpreter)
-    found = elf.libraries(binary, elf.library_folders())
+    found = elf.libraries(binary, elf.library_folders(), OPENED)
     found.update({name: found["libc.so.6"].with_name(name) for name in MERGED})
     files = {"bin/attune": (SCRIPT.read_bytes(), True),
              "lib/attune/attune": (binary.read_bytes(), True),

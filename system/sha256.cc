@@ -55,12 +55,13 @@ std::string Sha256::HexOf(std::string_view bytes) {
 }
 
 Result<std::string> Sha256::HexOfFile(const std::filesystem::path& file,
-                                      const std::function<void()>& tick) {
+                                      const std::function<bool()>& tick) {
   const UniqueFd opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
   std::string buffer(kReadFileBytes, '\0');
   Sha256 sha;
   for (ssize_t count = 1; count != 0;) {
-    if (tick) tick();
+    if (tick && !tick())
+      return Error{ErrorCode::kUnavailable, "the reading of " + file.string() + " was cancelled"};
     count = opened ? read(opened.get(), buffer.data(), buffer.size()) : -1;
     if (count < 0 && errno != EINTR) return SystemError("cannot read " + file.string(), errno);
     if (count > 0) sha.Add({buffer.data(), static_cast<size_t>(count)});

@@ -21,9 +21,10 @@ class Sha256 {
 
   static std::string HexOf(std::string_view bytes);
 
-  // The digest of a file's contents. Calls `tick` before each MiB. Errors: see SystemError().
+  // The digest of a file's contents. Calls `tick` before each MiB; if it returns false, the error
+  // is kUnavailable. Other errors: see SystemError().
   static Result<std::string> HexOfFile(const std::filesystem::path& file,
-                                       const std::function<void()>& tick = {});
+                                       const std::function<bool()>& tick = {});
 
  private:
   struct State;

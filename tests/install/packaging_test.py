@@ -96,6 +96,13 @@ class Elf(Folder):
         found = elf.libraries(binary, [self.folder / "a", self.folder / "b"])
         self.assertEqual(found, {name: self.folder / "b" / name for name in ("libone.so", "libtwo.so")})
 
+    def test_finds_libraries_that_the_program_opens(self):
+        binary = self.file("program", program(X86_64, ["libone.so"], "/lib64/ld-linux-x86-64.so.2"))
+        for name, needed in ("one", []), ("two", ["libthree.so"]), ("three", ["libone.so"]):
+            self.file(f"lib/lib{name}.so", program(X86_64, needed))
+        found = elf.libraries(binary, [self.folder / "lib"], ["libtwo.so"])
+        self.assertEqual(sorted(found), ["libone.so", "libthree.so", "libtwo.so"])
+
     def test_names_the_library_that_is_missing(self):
         binary = self.file("program", program(X86_64, ["libnone.so"]))
         with self.assertRaisesRegex(elf.Error, "libnone.so for x86_64"):
@@ -151,6 +158,9 @@ class Wheel(Folder):
                          [about[name] for name in ("name", "version", "description", "license", "requires-python")])
         self.assertEqual(read.get_all("Classifier"), about["classifiers"])
         self.assertEqual(read["Keywords"].split(","), about["keywords"])
+        self.assertEqual(read.get_all("Provides-Extra"), ["storage"])
+        self.assertEqual(read.get_all("Requires-Dist"),
+                         [f"{each}; extra == 'storage'" for each in about["optional-dependencies"]["storage"]])
         self.assertEqual(read["Description-Content-Type"], "text/markdown")
         self.assertEqual(read.get_payload(), (PACKAGE / "PYPI.md").read_text())
 

@@ -70,11 +70,17 @@ class Portable(unittest.TestCase):
 
     def test_loads_no_library_of_the_machine(self):
         lib = self.attune.parents[1] / "lib/attune"
-        loaded = run(lib / "attune-loader", "--library-path", lib, "--list", lib / "attune").stdout
-        paths = re.findall(r"=> (/\S+)", loaded)
-        self.assertIn(str(lib / "libc.so.6"), paths)
-        self.assertEqual([path for path in paths if not path.startswith(f"{lib}/")], [])
+        for file in "attune", "libcurl.so.4":
+            loaded = run(lib / "attune-loader", "--library-path", lib, "--list", lib / file).stdout
+            paths = re.findall(r"=> (/\S+)", loaded)
+            self.assertIn(str(lib / "libc.so.6"), paths)
+            self.assertEqual([path for path in paths if not path.startswith(f"{lib}/")], [])
         self.assertGreater(len(list((lib / "licences").iterdir())), 10)
+
+    def test_does_not_load_libcurl_at_its_start(self):
+        needed = run("readelf", "-d", self.attune.parents[1] / "lib/attune/attune").stdout
+        self.assertIn("libc.so.6", needed)
+        self.assertNotIn("libcurl", needed)  # it takes 15 ms to load and is only needed for downloads
 
     def test_contains_the_files_below_share(self):
         installed, packed = self.folder / "prefix/share", self.attune.parents[1] / "share"

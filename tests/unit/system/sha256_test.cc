@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/result.h"
 #include "system/hex.h"
 #include "tests/support/scratch_folder.h"
 
@@ -28,9 +29,19 @@ TEST(Sha256, HashesTheContentsOfAFile) {
   const std::string text(3 << 20, 'x');
   std::ofstream(folder / "file") << text;
   int ticks = 0;
-  EXPECT_EQ(Sha256::HexOfFile(folder / "file", [&] { ++ticks; }).value(), Sha256::HexOf(text));
+  EXPECT_EQ(Sha256::HexOfFile(folder / "file", [&] { return ++ticks > 0; }).value(),
+            Sha256::HexOf(text));
   EXPECT_GE(ticks, 3);
   EXPECT_FALSE(Sha256::HexOfFile(folder / "absent").ok());
+}
+
+TEST(Sha256, StopsReadingAFileWhenTheCallerSaysSo) {
+  const testing::ScratchFolder folder;
+  std::ofstream(folder / "file") << std::string(3 << 20, 'x');
+  int ticks = 0;
+  const Result<std::string> hash = Sha256::HexOfFile(folder / "file", [&] { return ++ticks < 2; });
+  EXPECT_EQ(hash.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(ticks, 2);
 }
 
 TEST(Sha256, AcceptsOnly64LowerCaseHexDigits) {

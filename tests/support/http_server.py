@@ -1,15 +1,17 @@
-"""A server of one file for the tests of downloads, which does what the path of a request says.
+"""A server of one file for tests of downloads. The path of a request says how it answers.
 
     http_server.py FILE      prints its port, then a line for each request: PATH RANGE ("-": none)
 
 /file       the file, by ranges too       /plain      without ranges
+/stream     without its size              /login      only for ada with the password lovelace
 /cut        closes halfway through what is wanted, unless that is less than a tenth of the file
-/gate       sends half, then the rest once a line comes on stdin
+/gate       sends half, then the rest once a line comes on stdin; ranges at once
 /busy       503                           /recovers   503 the first time of two
 /missing    404                           /moved      redirects to /file
 /stalls     sends half, and nothing more as long as the client stays
 """
 
+import base64
 import http.server
 import itertools
 import pathlib
@@ -20,6 +22,7 @@ import threading
 CONTENT = pathlib.Path(sys.argv[1]).read_bytes()
 turns = itertools.count()
 one_line = threading.Lock()
+LOGIN = "Basic " + base64.b64encode(b"ada:lovelace").decode()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -35,13 +38,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.send_error(503)
         if path == "/missing":
             return self.send_error(404)
+        if path == "/login" and self.headers.get("Authorization") != LOGIN:
+            return self.send_error(401)
         if path == "/moved":
             self.send_response(302)
             self.send_header("Location", "/file")
             return self.end_headers()
         content = CONTENT
         ranged = re.fullmatch(r"bytes=(\d+)-", wanted)
-        if ranged and path != "/plain":
+        if ranged and path not in ("/plain", "/stream"):
             first = int(ranged.group(1))
             if first >= len(CONTENT):
                 return self.send_error(416)
@@ -50,12 +55,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {first}-{len(CONTENT) - 1}/{len(CONTENT)}")
         else:
             self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
+        if path != "/stream":
+            self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         half = len(content) // 2
         if path == "/cut" and len(content) * 10 > len(CONTENT):
             return self.wfile.write(content[:half])
-        if path in ("/gate", "/stalls"):
+        if path == "/stalls" or path == "/gate" and not ranged:
             self.wfile.write(content[:half])
             self.wfile.flush()
             if path == "/stalls":
