@@ -16,6 +16,7 @@ inline constexpr size_t kErrorTextBytesMax = 16 * 1024;  // why an attempt faile
 inline constexpr size_t kLogTailBytesMax = 4 * 1024;     // the last lines of a failed rank
 inline constexpr size_t kMatchedLineBytesMax = 300;      // of the line that failure.on_log found
 inline constexpr size_t kPlaceBytesMax = 4 * 1024;       // a path, or the address of a host
+inline constexpr size_t kRecordBytesMax = 512 * 1024;    // the record of an environment
 inline constexpr size_t kProblemBytesMax = 4 * 1024;     // what is wrong with a host
 inline constexpr int64_t kIntegerMax = (int64_t{1} << 53) - 1;  // steps, bytes: exact in any JSON
 

@@ -90,6 +90,7 @@ class Pbt final : public Scheduler {
   std::optional<Step> NextMilestone(const TrialView& trial, Step after) const override;
   NextMove Next(const SweepView& sweep) const override;
   const std::set<CheckpointId>& Retained() const override { return retained_; }
+  bool MakesClones() const override { return true; }
   void Observe(const Event& event) override;
   void Adapt(const SweepSpec& spec) override;
   void Save(ArchiveWriter& archive) const override;

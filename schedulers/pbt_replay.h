@@ -20,6 +20,7 @@ class PbtReplay final : public Scheduler {
   Verdict Judge(const TrialView& trial, const Report& report) const override;
   std::optional<Step> NextMilestone(const TrialView& trial, Step after) const override;
   NextMove Next(const SweepView& sweep) const override;
+  bool MakesClones() const override { return true; }
   void Observe(const Event&) override {}
   void Adapt(const SweepSpec& spec) override;
   void Save(ArchiveWriter&) const override {}

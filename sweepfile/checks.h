@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "core/log/sweep_spec.h"
@@ -12,6 +13,12 @@ namespace attune::sweepfile {
 void CheckElement(const std::vector<Constraint>& constraints, const Spot& spot, Faults& faults);
 void CheckElement(const std::vector<Threshold>& thresholds, const Spot& spot, Faults& faults);
 void CheckElement(const std::vector<LogPolicy>& policies, const Spot& spot, Faults& faults);
+void CheckElement(const std::vector<PatchedCode>& patched, const Spot& spot, Faults& faults);
+// Also writes the hash in lower case.
+void CheckElement(std::vector<DataSpec>& data, const Spot& spot, Faults& faults);
+
+// The spot of a key of the map at `spot`; the key may be absent.
+Spot KeyIn(const Spot& spot, std::string_view name);
 
 // Sets the metric and the mode if stop.plateau at `spot` omits them. REQUIRES: the spec has its
 // objectives and a plateau.

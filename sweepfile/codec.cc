@@ -62,6 +62,7 @@ Json SpaceToJson(const SearchSpace& space) {
   Json json = Json::object();
   for (const Parameter& parameter : space.parameters()) {
     Json one = DomainToJson(parameter.domain);
+    if (parameter.patches) one = {{"patches", one["values"]}};
     for (const Condition& condition : parameter.when) {
       one["when"][condition.parent] = ConditionToJson(condition);
     }
@@ -104,7 +105,8 @@ Json MemberToJson(const Key&, const std::optional<T>& section) {
   return section ? KeysToJson(*section) : Json();
 }
 template <HasKeys T>
-Json MemberToJson(const Key&, const std::vector<T>& items) {
+Json MemberToJson(const Key& key, const std::vector<T>& items) {
+  if (key.sparse && items.empty()) return {};
   Json json = IsEntry<T>() ? Json::object() : Json::array();
   for (const T& item : items) {
     if constexpr (IsEntry<T>()) {

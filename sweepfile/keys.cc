@@ -48,7 +48,8 @@ std::vector<Section> MakeSections() {
     section.keys.push_back(std::move(key));
   }
   for (const Section* element :
-       {&ElementKeys<CodeSpec>(), &ElementKeys<Objective>(), &ElementKeys<Constraint>(),
+       {&ElementKeys<CodeSpec>(), &ElementKeys<PatchedCode>(), &ElementKeys<EnvironmentSpec>(),
+        &ElementKeys<DataSpec>(), &ElementKeys<Objective>(), &ElementKeys<Constraint>(),
         &ElementKeys<LogPolicy>(), &ElementKeys<Plateau>(), &ElementKeys<Threshold>(),
         &ParameterKeys(), &BoundsKeys()})
     sections.push_back(*element);
@@ -113,6 +114,13 @@ const Section& ParameterKeys() {
                 .most = kMaxListedValues,
                 .items = "values"},
                {.name = "value", .type = KeyType::kValue, .help = "The only value"},
+               {.name = "patches",
+                .type = KeyType::kTexts,
+                .help = "Patches of the code to choose from: files in the code, as `git diff` "
+                        "writes them, or `none`",
+                .most = kMaxPatchedCode,
+                .items = "patches",
+                .example = "[none, muon.diff]"},
                {.name = "when",
                 .type = KeyType::kMap,
                 .help = "Conditions on other parameters: a value, a list of values, or bounds. "
@@ -160,9 +168,10 @@ Section AlgorithmKeys(const Algorithms& algorithms, std::string_view section,
 std::vector<Section> AllSections(const Algorithms& algorithms) {
   std::vector<Section> sections;
   for (const char* name :
-       {"", "code", "reports", "metric", "constraints.NAME", "parameters.NAME",
-        "parameters.NAME.when.NAME", "searcher", "scheduler", "resources", "checkpoint", "failure",
-        "failure.on_log[]", "stop", "stop.plateau", "stop.threshold.NAME"}) {
+       {"", "code", "code.patched[]", "environment", "data[]", "reports", "metric",
+        "constraints.NAME", "parameters.NAME", "parameters.NAME.when.NAME", "searcher", "scheduler",
+        "resources", "checkpoint", "failure", "failure.on_log[]", "stop", "stop.plateau",
+        "stop.threshold.NAME"}) {
     const std::string_view section = name;
     const bool algorithm = section == "searcher" || section == "scheduler";
     sections.push_back(algorithm ? AlgorithmKeys(algorithms, section) : SectionNamed(section));

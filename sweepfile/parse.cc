@@ -51,11 +51,13 @@ class Completion {
     if (file.IsGiven("command")) {
       CompleteProgram(file, options_, spec_.program, faults_);
       CheckPlaceholders(file.spot("command"), spec_.space, faults_);
+      CheckPatches();
       if (!spec_.program.report_pattern.empty())
         CheckReportPattern(reader_.section("reports").spot("pattern"), spec_, faults_);
     } else {
       RefuseProgramKeys();
       spec_.program = {};
+      CheckPatches();
     }
   }
 
@@ -67,6 +69,15 @@ class Completion {
       RandomStream rest(spec_.seed, TrialNumber(static_cast<uint32_t>(i)), "initial_points");
       Config& point = spec_.initial_points[i];
       point = Complete(spec_.space, point, rest).value();
+    }
+  }
+
+  void CheckPatches() {
+    const Fields& file = reader_.file();
+    for (const Parameter& parameter : spec_.space.parameters()) {
+      if (parameter.patches && !spec_.program.code)
+        faults_.AtValue(KeyIn(KeyIn(file.spot("parameters"), parameter.name), "patches"),
+                        "changes the code, but the sweep has none; add the key code");
     }
   }
 
@@ -153,11 +164,24 @@ void AddError(const Error& error, const Node& root, std::string_view otherwise, 
 
 // Sections that no searcher or scheduler uses, or whose faults do not affect them (`command`,
 // `warm_start`).
-constexpr std::string_view kOfNoAlgorithm[] = {
-    "apiVersion",     "kind",       "name",     "tags",
-    "command",        "code",       "env",      "secrets",
-    "initial_points", "warm_start", "priority", "working_directory",
-    "reports",        "checkpoint", "failure",  "max_concurrent_trials"};
+constexpr std::string_view kOfNoAlgorithm[] = {"apiVersion",
+                                               "kind",
+                                               "name",
+                                               "tags",
+                                               "command",
+                                               "code",
+                                               "env",
+                                               "secrets",
+                                               "environment",
+                                               "data",
+                                               "initial_points",
+                                               "warm_start",
+                                               "priority",
+                                               "working_directory",
+                                               "reports",
+                                               "checkpoint",
+                                               "failure",
+                                               "max_concurrent_trials"};
 
 // Whether a fault affects the spec as a searcher or scheduler sees it. `other` is the section of
 // the other algorithm.

@@ -6,6 +6,7 @@
 
 #include "base/message_limits.h"
 #include "core/log/secret_names.h"
+#include "sweepfile/checks.h"
 #include "sweepfile/space.h"
 
 namespace attune::sweepfile {
@@ -57,6 +58,32 @@ void CompleteCode(const Spot& spot, const ParseOptions& options, CodeSpec& code,
   if (code.commit.size() > kMaxCommitBytes ||
       code.commit.find_first_not_of("0123456789abcdef") != code.commit.npos)
     refuse("commit", "is not a git commit; write its hexadecimal digits, or remove it");
+}
+
+// Makes a path of a file that hosts read absolute, or relative to the root of the code.
+void CompletePath(const Spot& spot, const ParseOptions& options, const Program& program,
+                  std::string& path, Faults& faults) {
+  if (path.empty()) return;
+  if (IsAbsolute(path)) {
+    path = MakeAbsolute(path, "/");
+  } else if (program.code) {
+    MakeRelative(spot, path, faults);
+  } else if (!options.directory.empty()) {
+    path = MakeAbsolute(path, options.directory);
+  } else {
+    faults.AtValue(spot, "is a relative path, but the sweep file's folder is not known; " +
+                             WriteAbsolute(options));
+  }
+}
+
+void CompletePackages(const Spot& spot, const ParseOptions& options, Program& program,
+                      Faults& faults) {
+  EnvironmentSpec& packages = *program.packages;
+  if (!packages.container.empty() && !packages.python.empty())
+    return faults.AtValue(spot, "has both python and container; remove one of them");
+  const bool is_map = spot.node->kind == Node::Kind::kMap;
+  CompletePath(is_map ? KeyIn(spot, "python") : spot, options, program, packages.python, faults);
+  CompletePath(KeyIn(spot, "wheels"), options, program, packages.wheels, faults);
 }
 
 void CompleteCommand(const Spot& spot, const ParseOptions& options, Program& program,
@@ -171,6 +198,7 @@ void CompleteProgram(const Fields& file, const ParseOptions& options, Program& p
   CheckSecrets(file.spot("secrets"), program, faults);
 
   if (program.code) CompleteCode(file.spot("code"), options, *program.code, faults);
+  if (program.packages) CompletePackages(file.spot("environment"), options, program, faults);
   const Spot& spot = file.spot("working_directory");
   std::string& directory = program.working_directory;
   if (program.code) {

@@ -1,6 +1,7 @@
 #include "sweepfile/space.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "base/result.h"
@@ -44,11 +45,13 @@ class DomainReader {
     const bool range = fields_.IsGiven("min") || fields_.IsGiven("max");
     const bool choice = fields_.IsGiven("values");
     const bool constant = fields_.IsGiven("value");
-    if (range + choice + constant != 1) {
+    const bool patches = fields_.IsGiven("patches");
+    if (const int kinds = range + choice + constant + patches; kinds != 1) {
       faults_.Add(spot_.place, spot_.mark,
-                  range + choice + constant == 0
+                  kinds == 0
                       ? "has no values; give min and max, or values, or value"
-                      : "has more than one of: min and max, values, value; keep one of them");
+                      : "has more than one of: min and max, values, value, patches; keep one of "
+                        "them");
       return std::nullopt;
     }
     if (range) return ReadRange();
@@ -57,6 +60,7 @@ class DomainReader {
       faults_.Add(spot_.place.Key(key), fields_.spot(key).mark,
                   "only a range (min and max) has a " + std::string(key) + "; remove it");
     }
+    if (patches) return ReadPatches();
     return choice ? ReadChoice() : ReadConstant();
   }
 
@@ -110,6 +114,26 @@ class DomainReader {
     });
     if (numbers && reals) {
       for (Value& value : domain.values) value = *AsNumber(value);
+    }
+    return domain;
+  }
+
+  std::optional<Domain> ReadPatches() {
+    const Spot& list = fields_.spot("patches");
+    std::vector<std::string> patches;
+    ReadItems(*ParameterKeys().Find("patches"), list, patches, faults_);
+    if (patches.empty() || patches.size() != list.node->items.size()) {
+      if (patches.empty() && list.node->items.empty())
+        faults_.AtValue(list, "is empty; list at least one patch");
+      return std::nullopt;
+    }
+    CategoricalDomain domain;
+    for (size_t i = 0; i < patches.size(); ++i) {
+      const std::filesystem::path path = std::filesystem::path(patches[i]).lexically_normal();
+      if (path.empty() || path.is_absolute() || *path.begin() == "..")
+        faults_.AtValue(Item(list, i),
+                        "is outside of the code; write a path that starts at the root of the code");
+      domain.values.emplace_back(path.string());
     }
     return domain;
   }
@@ -259,7 +283,10 @@ class SpaceReader {
     const Fields fields = ReadSection(ParameterKeys(), spot, faults_);
     std::optional<Domain> domain = DomainReader(spot, fields, faults_).Read();
     if (!domain) return;
-    parameters_.push_back({.name = name, .domain = *std::move(domain)});
+    parameters_.push_back({.name = name,
+                           .domain = *std::move(domain),
+                           .when = {},
+                           .patches = fields.IsGiven("patches")});
     when_.push_back(fields.spot("when"));
   }
 
@@ -313,7 +340,11 @@ class SpaceReader {
     if (faults_.full()) return faults_.AddUnlisted();
     Place place = parameters.place;
     Place local;
-    for (const std::string& key : {fault.parameter, fault.key}) {
+    const auto parameter = std::ranges::find(parameters_, fault.parameter, &Parameter::name);
+    const bool is_of_patches = parameter != parameters_.end() && parameter->patches;
+    const bool is_list = fault.key == "values";
+    for (const std::string& key :
+         {fault.parameter, is_of_patches && is_list ? std::string("patches") : fault.key}) {
       if (key.empty()) continue;
       place = place.Key(key);
       local = local.Key(key);

@@ -89,6 +89,9 @@ class Scheduler {
   virtual void Save(ArchiveWriter& archive) const = 0;
   virtual void Load(ArchiveReader& archive) = 0;
 
+  // Whether trials may continue from checkpoints of other trials.
+  virtual bool MakesClones() const { return false; }
+
   // The milestones that all trials share, in order; empty if there are none.
   virtual std::vector<Step> Rungs() const { return {}; }
 };

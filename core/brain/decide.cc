@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "core/base/content_hash.h"
 #include "core/brain/consequences.h"
 #include "core/brain/decider.h"
 #include "core/brain/drain.h"
@@ -57,6 +58,17 @@ Status Decider::operator()(const ResumeExecutor& command) {
 
 Status Decider::operator()(const RecordFact& command) {
   Record(state_, command, now_, facts_);
+  return {};
+}
+
+Status Decider::operator()(const RecordEnvironment& command) {
+  if (!CheckExists(command.sweep).ok()) return {};
+  if (const Sweep* sweep = state_.Find(command.sweep)) {
+    const auto known = sweep->environments.find(command.executor);
+    if (known != sweep->environments.end() && known->second == ContentHash(command.record))
+      return {};
+  }
+  Add(EnvironmentRecorded{command.sweep, command.executor, command.record});
   return {};
 }
 

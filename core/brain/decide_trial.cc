@@ -25,12 +25,22 @@ Status Decider::operator()(const EnqueueTrial& command) {
   RandomStream rest(sweep.spec.seed, number, "trial/enqueued");
   auto config = Complete(sweep.spec.space, command.config, rest);
   if (!config.ok()) return config.error();
+  if (command.patch &&
+      PatchesOf(sweep.spec.space, *config) != PatchesOf(sweep.spec.space, command.config))
+    return Error{
+        ErrorCode::kInvalid,
+        "config: give a value of each parameter that has patches, because the patch of the "
+        "trial is applied after them"};
+  if (command.patch && sweep.scheduler->MakesClones())
+    return Conflict("a trial of a sweep with the scheduler " + sweep.spec.scheduler.name +
+                    " cannot have a patch, because trials continue from checkpoints of others");
   Add(TrialCreated{
       .trial = {sweep.id, number},
       .config = std::move(config).value(),
       .origin = std::string(kEnqueued),
       .idempotency_key = command.idempotency_key,
-      .rationale = Rationale{.rule = std::string(kEnqueued), .text = "enqueued by a user"}});
+      .rationale = Rationale{.rule = std::string(kEnqueued), .text = "enqueued by a user"},
+      .patch = command.patch});
   return {};
 }
 

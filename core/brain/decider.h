@@ -47,6 +47,7 @@ class Decider {
   Status operator()(const LeaveExecutor& command);
   Status operator()(const ResumeExecutor& command);
   Status operator()(const RecordFact& command);
+  Status operator()(const RecordEnvironment& command);
   Status operator()(const RecordRemoval& command);
   Status operator()(const RecordSweepRemoval& command);
   Status operator()(const IdentifyLog& command);

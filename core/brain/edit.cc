@@ -133,6 +133,8 @@ class Comparison {
       if (old[i].name != now[i].name || old[i].domain.index() != now[i].domain.index())
         return Fault(key);
       RequireSame(key + ".when", old[i].when, now[i].when);
+      RequireSame(key, old[i].patches, now[i].patches);
+      if (old[i].patches) RequireSame(key + ".patches", old[i].domain, now[i].domain);
       std::visit(
           [&](const auto& domain) {
             CompareDomain(key, domain, std::get<std::decay_t<decltype(domain)>>(now[i].domain));

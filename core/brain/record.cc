@@ -373,6 +373,8 @@ class Recorder {
     } else if (policy != nullptr && !trial_.avoided.contains(failure.executor)) {
       Requeue(sweep_, trial_, what + "; it continues on another executor than " + failure.executor,
               now_, facts_, failure.executor);
+    } else if (failure.kind == FailureKind::kEnvironment) {
+      DecideFailedBuild(failure, what);
     } else if (failure.kind == FailureKind::kHost || IsFirstFullDisk(trial_, failure)) {
       const Seconds delay = HostFailureDelay(trial_);
       Requeue(sweep_, trial_, what + "; again after " + FormatShort(delay.value) + " s",
@@ -389,6 +391,34 @@ class Recorder {
     }
   }
 
+  // The first failure is the host's. The sweep fails if a second host fails, or the only host fails
+  // again, and no host has built the environment.
+  void DecideFailedBuild(const Failure& failure, const std::string& what) {
+    if (IsBrokenEnvironment(failure))
+      return FailTrial(sweep_, trial_, what, "its environment could not be built", facts_);
+    const Seconds delay = HostFailureDelay(trial_);
+    Requeue(sweep_, trial_, what + "; again after " + FormatShort(delay.value) + " s",
+            AddDelay(now_, delay), facts_, failure.executor);
+  }
+
+  bool IsBrokenEnvironment(const Failure& failure) const {
+    const auto has_started = [&](TrialNumber number) {
+      return sweep_.Find(number)->live->state == AttemptState::kRunning;
+    };
+    if (sweep_.reported || std::ranges::any_of(sweep_.live, has_started)) return false;
+    const auto here = sweep_.failed_builds.find(failure.executor);
+    const bool is_new_host = here == sweep_.failed_builds.end();
+    if (sweep_.failed_builds.size() > (is_new_host ? 0u : 1u)) return true;
+    // Attempts that waited for the same build fail together.
+    const bool has_failed_again = !is_new_host && trial_.live->assigned_at > here->second;
+    return has_failed_again && (CountExecutors() == 1 || trial_.avoided.contains(failure.executor));
+  }
+
+  int64_t CountExecutors() const {
+    return std::ranges::count_if(state_.executors,
+                                 [](const auto& entry) { return !entry.second.lost; });
+  }
+
   // Why the program would fail everywhere; "" if the host or the configuration may be the cause.
   std::string DescribeBrokenProgram(const Failure& failure) const {
     if (sweep_.reported || IsRunByClient()) return "";
@@ -399,10 +429,8 @@ class Recorder {
     }
     EarlyFailures early = sweep_.early_failures;
     early.Note(trial_.id.number, failure);
-    const auto hosts = std::ranges::count_if(state_.executors,
-                                             [](const auto& entry) { return !entry.second.lost; });
     if (early.count < kFailedAttempts || early.trials.size() < 2 ||
-        (early.executors.size() < 2 && hosts > 1))
+        (early.executors.size() < 2 && CountExecutors() > 1))
       return "";
     return "the first " + std::to_string(early.count) +
            " attempts failed before anything was reported";

@@ -92,11 +92,13 @@ struct Propose {
   Suggestion suggestion;
 };
 
-// A configuration from a user. It is tried before any further proposal.
+// A configuration from a user, perhaps with a patch of the code. It is tried before any further
+// proposal.
 struct EnqueueTrial {
   SweepId sweep;
   Config config;
   std::string idempotency_key;
+  std::optional<TrialPatch> patch = {};
 };
 
 struct KillTrial {
@@ -218,6 +220,14 @@ struct RecordFact {
   std::string executor;  // the sender; empty: the client, or the attempt's only executor
 };
 
+// The record of the environment in which an executor runs a sweep (EnvironmentRecorded). Ignored if
+// the sweep was deleted. While the sweep runs, a repetition changes nothing.
+struct RecordEnvironment {
+  SweepId sweep;
+  std::string executor;
+  std::string record;
+};
+
 // The files of a checkpoint are gone. The log may lack its CheckpointDropped after a backup was
 // restored. A repetition changes nothing.
 struct RecordRemoval {
@@ -257,6 +267,7 @@ using Command =
                  AnnotateSweep, DeleteSweep, UndeleteSweep, Propose, EnqueueTrial, KillTrial,
                  ReopenTrial, AnnotateTrial, AskTrial, PinCheckpoint, DropCheckpoint, JoinExecutor,
                  LoseExecutor, DrainExecutor, ResumeExecutor, LeaveExecutor, ReportHealth,
-                 RecordFact, RecordRemoval, RecordSweepRemoval, IdentifyLog, AdjustClock>;
+                 RecordFact, RecordEnvironment, RecordRemoval, RecordSweepRemoval, IdentifyLog,
+                 AdjustClock>;
 
 }  // namespace attune

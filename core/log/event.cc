@@ -92,6 +92,8 @@ std::string_view Name(FailureKind kind) {
       return "host";
     case FailureKind::kDisk:
       return "disk";
+    case FailureKind::kEnvironment:
+      return "environment";
   }
   return "unknown";
 }

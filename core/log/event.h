@@ -31,7 +31,7 @@ using AnyFact = std::variant<
     CheckpointDropped, CheckpointRemoved, AttemptPartEnded, AttemptEnded, TrialRequeued,
     TrialAnnotated, TrialEnded, SlotsReserved, ReservationReleased, ExecutorJoined, ExecutorLost,
     ExecutorDrained, ExecutorResumed, ExecutorHealth, ExecutorQuarantined, ExecutorQuarantineEnded,
-    ExecutorExcluded, ExecutorForgotten, LogIdentified, ClockAdjusted>;
+    ExecutorExcluded, ExecutorForgotten, EnvironmentRecorded, LogIdentified, ClockAdjusted>;
 
 template <class T>
 concept FactKind =

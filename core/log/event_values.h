@@ -71,10 +71,18 @@ struct KeptCheckpoint {
   bool operator==(const KeptCheckpoint&) const = default;
 };
 
+// A patch of the code of one trial.
+struct TrialPatch {
+  std::string sha256;  // of the text of the patch
+  std::string code;    // the digest of the snapshot with the patch
+  bool operator==(const TrialPatch&) const = default;
+};
+
 // A trial that has ended, complete enough to open it again.
 struct TrialRecord {
   TrialId id;
   Config config;
+  std::optional<TrialPatch> patch = {};
   TrialState state = TrialState::kCompleted;
   uint32_t attempts = 0;
   Step last_step{0};
@@ -83,7 +91,18 @@ struct TrialRecord {
   EventSeq seen{0};                         // the newest event that it includes
 };
 
-enum class FailureKind { kNone, kExit, kSignal, kStall, kStart, kProtocol, kLease, kHost, kDisk };
+enum class FailureKind {
+  kNone,
+  kExit,
+  kSignal,
+  kStall,
+  kStart,
+  kProtocol,
+  kLease,
+  kHost,
+  kDisk,
+  kEnvironment,  // the host could not install the packages of the program
+};
 std::string_view Name(FailureKind kind);
 
 struct Failure {

@@ -38,6 +38,21 @@ struct ReservationReleased {
                &ReservationReleased::sweep, Field("reason", &ReservationReleased::reason));
 };
 
+// An executor recorded with what the trials of a sweep run there: versions of packages, the git
+// commit of the program, the GPU driver. It holds until the next record of the executor. That of a
+// short sweep may come after the sweep's end.
+struct EnvironmentRecorded {
+  SweepId sweep;
+  std::string executor;
+  std::string record;  // JSON
+
+  static constexpr auto kRow =
+      EventRow({"environment_recorded", Needs::kCreatedSweep, kNoExecutor, Handled(kTables),
+                Ignored(kStream | kSummary | kCurves | kAudit)},
+               &EnvironmentRecorded::sweep, Field("executor", &EnvironmentRecorded::executor),
+               Field("record", &EnvironmentRecorded::record));
+};
+
 // An executor connected, perhaps again.
 struct ExecutorJoined {
   std::string name;

@@ -63,10 +63,16 @@ void Fields(A& archive, Like<A, KeptCheckpoint>& kept) {
   archive("pinned", kept.pinned);
   archive.Sparse("unreported", kept.unreported);
 }
+template <class A>
+void Fields(A& archive, Like<A, TrialPatch>& patch) {
+  archive("sha256", patch.sha256);
+  archive("code", patch.code);
+}
 // Without the trial, because the event that contains the record has the trial as its subject.
 template <class A>
 void Fields(A& archive, Like<A, TrialRecord>& record) {
   archive("config", record.config);
+  archive.Sparse("patch", record.patch);
   archive("state", record.state);
   archive("attempts", record.attempts);
   archive("last_step", record.last_step);
@@ -206,7 +212,7 @@ void Fields(A& archive, Like<A, Condition>& condition) {
 }
 template <class A>
 void Fields(A& archive, Like<A, Parameter>& parameter) {
-  archive(parameter.name, parameter.domain, parameter.when);
+  archive(parameter.name, parameter.domain, parameter.when, parameter.patches);
 }
 inline void Fields(ArchiveWriter& archive, const SearchSpace& space) {
   archive(space.parameters());
@@ -226,9 +232,21 @@ void Fields(A& archive, Like<A, Best>& best) {
   archive(best.trial, best.attempt, best.step, best.values);
 }
 template <class A>
+void Fields(A& archive, Like<A, PatchedCode>& patched) {
+  archive(patched.patches, patched.digest);
+}
+template <class A>
 void Fields(A& archive, Like<A, CodeSpec>& code) {
   archive(code.path, code.include, code.exclude, code.writable, code.digest, code.commit,
-          code.dirty);
+          code.dirty, code.patched);
+}
+template <class A>
+void Fields(A& archive, Like<A, EnvironmentSpec>& environment) {
+  archive(environment.python, environment.wheels, environment.container, environment.engine);
+}
+template <class A>
+void Fields(A& archive, Like<A, DataSpec>& data) {
+  archive(data.name, data.url, data.sha256);
 }
 template <class A>
 void Fields(A& archive, Like<A, Plateau>& plateau) {

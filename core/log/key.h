@@ -55,6 +55,7 @@ struct Key {
   std::string example;      // an example value of a list or a map
   std::string needs;        // another key of its section that must be given as well
   std::string replaces;     // another key of its section that must not be given as well
+  bool sparse = false;      // a list that the written file lacks while it is empty
   std::string scalar;       // the key of the map that a text in its place sets: `path` of `code`
   bool editable = false;    // may change while the sweep runs
   bool of_program = false;  // has no meaning for a sweep without a command

@@ -59,6 +59,11 @@ static_assert(NamesAll<SweepSpec, StopPolicy>(), "a field of StopPolicy has no r
 static_assert(NamesAll<Objective, Objective>(), "a field of Objective has no row");
 static_assert(NamesAll<Constraint, Constraint>(), "a field of Constraint has no row");
 static_assert(NamesAll<LogPolicy, LogPolicy>(), "a field of LogPolicy has no row");
+static_assert(NamesAll<CodeSpec, CodeSpec>(), "a field of CodeSpec has no row");
+static_assert(NamesAll<PatchedCode, PatchedCode>(), "a field of PatchedCode has no row");
+static_assert(NamesAll<EnvironmentSpec, EnvironmentSpec>(),
+              "a field of EnvironmentSpec has no row");
+static_assert(NamesAll<DataSpec, DataSpec>(), "a field of DataSpec has no row");
 static_assert(NamesAll<Plateau, Plateau>(), "a field of Plateau has no row");
 static_assert(NamesAll<Threshold, Threshold>(), "a field of Threshold has no row");
 

@@ -17,6 +17,8 @@ inline constexpr size_t kMaxThresholds = 32;
 inline constexpr size_t kMaxLogPolicies = 32;
 inline constexpr size_t kMaxSecrets = 100;
 inline constexpr size_t kMaxCodePatterns = 100;
+inline constexpr size_t kMaxPatchedCode = 100;  // combinations of patches
+inline constexpr size_t kMaxData = 100;
 inline constexpr size_t kMaxPatternBytes = 1000;  // of a regular expression
 inline constexpr int kMaxWorkers = 100'000;
 inline constexpr int kMaxPriority = 1000;   // and the smallest is -kMaxPriority
@@ -120,6 +122,61 @@ inline const auto& Keys(std::type_identity<Threshold>) {
   return table;
 }
 
+inline const auto& Keys(std::type_identity<PatchedCode>) {
+  static const KeyTable table(
+      "code.patched[]", "A snapshot with patches that parameters choose", {},
+      KeyRow<&PatchedCode::patches>({.name = "patches",
+                                     .help = "The patches, in the order of application",
+                                     .required = true}),
+      KeyRow<&PatchedCode::digest>(
+          {.name = "digest", .help = "The patched snapshot", .required = true}));
+  return table;
+}
+
+inline const auto& Keys(std::type_identity<EnvironmentSpec>) {
+  static const KeyTable table(
+      "environment", "The packages of the program: a file of Python packages or a container",
+      {"python", "container"},
+      KeyRow<&EnvironmentSpec::python>(
+          {.name = "python",
+           .help =
+               "A file of Python packages that hosts install: requirements as `pip` reads them, "
+               "`uv.lock` or `pyproject.toml`. A relative path starts at the root of the code, "
+               "or else at the sweep file's folder",
+           .fallback_words = "none"}),
+      KeyRow<&EnvironmentSpec::wheels>(
+          {.name = "wheels",
+           .help = "A folder of wheels from which hosts install without a network; its path is "
+                   "relative as that of `python`",
+           .fallback_words = "none: hosts use the package index",
+           .needs = "python"}),
+      KeyRow<&EnvironmentSpec::container>(
+          {.name = "container",
+           .help = "An image in which the program runs, such as `docker.io/pytorch/pytorch:2.8.0`",
+           .fallback_words = "none"}),
+      KeyRow<&EnvironmentSpec::engine>(
+          {.name = "engine",
+           .help = "The program that runs the container. `any`: the first of the others that the "
+                   "host has",
+           .needs = "container"}));
+  return table;
+}
+
+inline const auto& Keys(std::type_identity<DataSpec>) {
+  static const KeyTable table(
+      "data[]", "A file that each host downloads once", {},
+      KeyRow<&DataSpec::name>({.name = "name",
+                               .help = "Workers find the file at the path in `ATTUNE_DATA_NAME`, "
+                                       "with this name in upper case",
+                               .required = true}),
+      KeyRow<&DataSpec::url>(
+          {.name = "url", .help = "An address with http, https or file", .required = true}),
+      KeyRow<&DataSpec::sha256>({.name = "sha256",
+                                 .help = "The SHA-256 of the file, as `sha256sum` prints it",
+                                 .required = true}));
+  return table;
+}
+
 inline const auto& Keys(std::type_identity<CodeSpec>) {
   static const KeyTable table(
       "code", "Files that Attune copies to the hosts", {},
@@ -155,7 +212,15 @@ inline const auto& Keys(std::type_identity<CodeSpec>) {
                                  .needs = "digest"}),
       KeyRow<&CodeSpec::dirty>({.name = "dirty",
                                 .help = "Whether the files of the snapshot differ from that commit",
-                                .needs = "digest"}));
+                                .needs = "digest"}),
+      KeyRow<&CodeSpec::patched>(
+          {.name = "patched",
+           .help = "The snapshots with the patches that parameters choose",
+           .fallback_words = "set by the server, if a parameter has `patches`",
+           .most = kMaxPatchedCode,
+           .items = "snapshots",
+           .needs = "digest",
+           .sparse = true}));
   return table;
 }
 
@@ -216,6 +281,25 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
            .fallback_words = "none: the program is on every host",
            .example = "{path: .}",
            .scalar = "path",
+           .of_program = true}),
+      KeyRow<&SweepSpec::program, &Program::packages>(
+          {.name = "environment",
+           .help =
+               "The packages with which the program runs: a file of Python packages that Attune "
+               "installs on the hosts, or a container. `environment: requirements.txt` means "
+               "`{python: requirements.txt}`",
+           .fallback_words = "none: the packages are on every host",
+           .example = "{python: requirements.txt}",
+           .scalar = "python",
+           .of_program = true}),
+      KeyRow<&SweepSpec::program, &Program::data>(
+          {.name = "data",
+           .help = "Files that each host downloads once, before its first trial starts",
+           .fallback_words = "none",
+           .most = kMaxData,
+           .items = "files",
+           .example = "[{name: cifar10, url: \"https://example.org/cifar10.bin\", sha256: …}]",
+           .sparse = true,
            .of_program = true}),
       KeyRow<&SweepSpec::program, &Program::report_pattern>(
           {.name = "reports.pattern",

@@ -23,6 +23,13 @@ struct AlgorithmSpec {
   bool operator==(const AlgorithmSpec&) const = default;
 };
 
+// A snapshot with patches that parameters chose.
+struct PatchedCode {
+  std::vector<std::string> patches;  // paths in the unpatched snapshot, in the order of application
+  std::string digest;                // of the patched snapshot
+  bool operator==(const PatchedCode&) const = default;
+};
+
 // Files that executors fetch from the server before a trial starts. The client that creates the
 // sweep takes a snapshot of them.
 struct CodeSpec {
@@ -33,8 +40,43 @@ struct CodeSpec {
   std::string digest;     // of the snapshot: sha256: and 64 hex digits; empty: there is none yet
   std::string commit;     // the git commit that was checked out; empty: unknown
   bool dirty = false;     // the files differ from the commit
+  // One for each combination of patches that a configuration can choose (Parameter::patches).
+  std::vector<PatchedCode> patched;
   bool operator==(const CodeSpec&) const = default;
 };
+
+// The program that runs containers on a host.
+enum class ContainerEngine {
+  kAny,  // the first of the following that the host has
+  kPodman,
+  kDocker,
+  kApptainer,
+};
+
+std::string_view Name(ContainerEngine engine);
+
+// The packages of the program: either `python`, which a host installs before the first trial starts
+// there, or `container`, in which the ranks run.
+struct EnvironmentSpec {
+  // A file of requirements, uv.lock or pyproject.toml. Absolute; with code: relative to its root.
+  std::string python;
+  std::string wheels;     // a folder of wheels, to install without a network; empty: none
+  std::string container;  // the name of an image
+  ContainerEngine engine = ContainerEngine::kAny;
+  bool operator==(const EnvironmentSpec&) const = default;
+};
+
+// A file that a host downloads before the first trial starts there. Ranks find it at the path in
+// their environment variable DataVariable(name).
+struct DataSpec {
+  std::string name;
+  std::string url;     // http, https or file
+  std::string sha256;  // 64 hex digits in lower case
+  bool operator==(const DataSpec&) const = default;
+};
+
+// ATTUNE_DATA_ and the name in upper case, with _ in place of - and of points.
+std::string DataVariable(std::string_view name);
 
 // The program of a trial. The executor replaces ${args}, ${config} and ${param.NAME} in `command`
 // and starts it without a shell.
@@ -44,7 +86,9 @@ struct Program {
   // Names of secrets, whose values are environment variables too. The server keeps the values
   // outside of the log.
   std::vector<std::string> secrets;
-  std::optional<CodeSpec> code;   // nullopt: the program is on every host
+  std::optional<CodeSpec> code;             // nullopt: the program is on every host
+  std::optional<EnvironmentSpec> packages;  // nullopt: the packages are on every host
+  std::vector<DataSpec> data;
   std::string working_directory;  // absolute; with code: relative to its root, empty: the root
   // A regular expression (RE2). Lines of rank 0's output that match it are reports; its named
   // groups are the metrics and `step`. Empty: the program reports by itself.
@@ -208,6 +252,18 @@ struct SweepSpec {
 
   bool operator==(const SweepSpec&) const = default;
 };
+
+// All combinations of patches that configurations can choose, without the one that has none;
+// nullopt: there are more than `most`.
+std::optional<std::vector<std::vector<std::string>>> PatchCombinations(const SearchSpace& space,
+                                                                       size_t most);
+
+// The patches that a configuration chooses, in the order of the parameters.
+std::vector<std::string> PatchesOf(const SearchSpace& space, const Config& config);
+
+// The digest of the snapshot for a configuration; empty: the sweep has no code, or no snapshot with
+// these patches.
+std::string CodeDigestOf(const SweepSpec& spec, const Config& config);
 
 // The step for a value of the metric `time_attr`; nullopt if the value is below 1, too large to be
 // exact, or NaN.

@@ -34,6 +34,7 @@ struct TrialCreated {
   std::optional<ProposalNumber> proposal = {};
   std::optional<EventSeq> thought = {};  // the ProposalBegun that it answers
   std::optional<Boxed<Rationale>> rationale = {};
+  std::optional<Boxed<TrialPatch>> patch = {};
 
   static constexpr auto kRow = EventRow(
       {"trial_created", Needs::kSweep, kNoExecutor,
@@ -42,7 +43,7 @@ struct TrialCreated {
       Field("origin", &TrialCreated::origin),
       Sparse("idempotency_key", &TrialCreated::idempotency_key),
       Field("proposal", &TrialCreated::proposal), Sparse("thought", &TrialCreated::thought),
-      Sparse("rationale", &TrialCreated::rationale));
+      Sparse("rationale", &TrialCreated::rationale), Sparse("patch", &TrialCreated::patch));
 };
 
 // A trial that had ended waits for another attempt.

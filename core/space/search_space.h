@@ -54,10 +54,15 @@ struct Condition {
   bool operator==(const Condition&) const = default;
 };
 
+// The choice of a parameter with patches that leaves the code unchanged.
+inline constexpr std::string_view kNoPatch = "none";
+
 struct Parameter {
   std::string name;
   Domain domain;
   std::vector<Condition> when;  // the parameter exists if all of them hold
+  // The values are patches of the sweep's code: paths in its snapshot, or kNoPatch.
+  bool patches = false;
   bool operator==(const Parameter&) const = default;
 };
 

@@ -65,6 +65,7 @@ class Applier {
   void operator()(const ExecutorQuarantined& fact);
   void operator()(const ExecutorQuarantineEnded& fact);
   void operator()(const ExecutorExcluded& fact);
+  void operator()(const EnvironmentRecorded& fact);
   void operator()(const ExecutorForgotten& fact);
 
   // ---- the log -----------------------------------------------------------------------------

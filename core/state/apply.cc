@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/result.h"
+#include "core/base/content_hash.h"
 #include "core/state/applier.h"
 #include "core/state/ended.h"
 #include "core/state/retention.h"
@@ -52,6 +53,7 @@ void Applier::operator()(const SweepReopened& fact) {
   sweep.state = SweepState::kRunning;
   sweep.running_since = now_;
   sweep.early_failures = {};
+  sweep.failed_builds.clear();
   sweep.excluded.clear();
   if (sweep.stopping_as == SweepState::kFailed) sweep.stopping_as.reset();
   if (!sweep.stopping_as) sweep.reason.clear();
@@ -215,6 +217,12 @@ void Applier::operator()(const ExecutorQuarantineEnded& fact) {
   NoteChange(fact.name);
 }
 
+void Applier::operator()(const EnvironmentRecorded& fact) {
+  const auto sweep = state_.sweeps.find(fact.sweep);
+  if (sweep != state_.sweeps.end())
+    sweep->second.environments[fact.executor] = ContentHash(fact.record);
+}
+
 void Applier::operator()(const ExecutorExcluded& fact) {
   SweepAt(fact.sweep).excluded[fact.name] = state_.executors.at(fact.name).incarnation;
   NoteChange(fact.name);
@@ -339,6 +347,7 @@ namespace {
 // Whether something may follow from the fact, or a searcher or a scheduler learns from it.
 bool MayCauseDecisions(const Fact& fact) {
   return !std::holds_alternative<MetricsLogged>(fact) &&
+         !std::holds_alternative<EnvironmentRecorded>(fact) &&
          !std::holds_alternative<SweepAnnotated>(fact) &&
          !std::holds_alternative<TrialAnnotated>(fact);
 }

@@ -32,6 +32,7 @@ void Applier::operator()(const TrialCreated& fact) {
   Trial& trial = sweep.trials[fact.trial.number];
   trial.id = fact.trial;
   trial.config = fact.config;
+  trial.patch = fact.patch;
   trial.requested = fact.origin == kEnqueued;
   ++sweep.created;
   if (fact.origin == kInitialPoints) ++sweep.points_used;
@@ -49,6 +50,7 @@ void Applier::operator()(const TrialReopened& fact) {
   if (absent) {
     trial.id = fact.record.id;
     trial.config = fact.record.config;
+    if (fact.record.patch) trial.patch = *fact.record.patch;
     trial.state = fact.record.state;
     trial.attempts = fact.record.attempts;
     trial.last_step = fact.record.last_step;
@@ -215,6 +217,8 @@ void Applier::operator()(const AttemptEnded& fact) {
     if (!sweep.reported) sweep.early_failures.Note(trial.id.number, fact.failure);
   }
   if (fact.failure.kind == FailureKind::kDisk) trial.filled_disk = true;
+  if (fact.failure.kind == FailureKind::kEnvironment)
+    sweep.failed_builds.try_emplace(fact.failure.executor, now_);
   NoteGangHistory(*trial.live, fact);
   sweep.leases.erase({trial.live->lease_until, trial.id.number});
   if (const auto grows = MayGrowFrom(sweep.spec, *trial.live))

@@ -26,11 +26,11 @@ void Fields(A& archive, Like<A, PlateauState>& plateau_state) {
 }
 template <class A>
 void Fields(A& archive, Like<A, Trial>& trial) {
-  archive(trial.id, trial.config, trial.state, trial.attempts, trial.failures, trial.last_step,
-          trial.milestone, trial.until, trial.requested, trial.paused_with_sweep, trial.not_before,
-          trial.seconds, trial.best, trial.since_best, trial.plateau_state, trial.yield_verdict,
-          trial.checkpoints, trial.donor, trial.cloned, trial.live, trial.avoided,
-          trial.earlier_attempts, trial.filled_disk);
+  archive(trial.id, trial.config, trial.patch, trial.state, trial.attempts, trial.failures,
+          trial.last_step, trial.milestone, trial.until, trial.requested, trial.paused_with_sweep,
+          trial.not_before, trial.seconds, trial.best, trial.since_best, trial.plateau_state,
+          trial.yield_verdict, trial.checkpoints, trial.donor, trial.cloned, trial.live,
+          trial.avoided, trial.earlier_attempts, trial.filled_disk);
 }
 template <class A>
 void Fields(A& archive, Like<A, BegunProposal>& begun) {
@@ -48,9 +48,10 @@ template <class A>
 void PlainFields(A& archive, Like<A, Sweep>& sweep) {
   archive(sweep.id, sweep.spec, sweep.idempotency_key, sweep.owner, sweep.state, sweep.stopping_as,
           sweep.reason, sweep.exhausted, sweep.thinking, sweep.search_waits, sweep.reported,
-          sweep.finite, sweep.early_failures, sweep.trials, sweep.created, sweep.points_used,
-          sweep.next_proposal, sweep.pending, sweep.delayed, sweep.live, sweep.surplus,
-          sweep.clones, sweep.paused, sweep.retained, sweep.by_key, sweep.used, sweep.excluded);
+          sweep.finite, sweep.early_failures, sweep.failed_builds, sweep.environments, sweep.trials,
+          sweep.created, sweep.points_used, sweep.next_proposal, sweep.pending, sweep.delayed,
+          sweep.live, sweep.surplus, sweep.clones, sweep.paused, sweep.retained, sweep.by_key,
+          sweep.used, sweep.excluded);
   for (auto& count : sweep.by_state) archive(count);
   archive(sweep.front, sweep.reached, sweep.edited, sweep.since_best, sweep.running_since,
           sweep.ran_us, sweep.gpu_seconds, sweep.report_gap);
@@ -104,7 +105,7 @@ void PlainFields(A& archive, Like<A, State>& state) {
 
 namespace {
 
-constexpr uint32_t kForm = 5;
+constexpr uint32_t kForm = 6;
 
 // Most changes of the fields change this number, in case somebody forgets kForm.
 constexpr uint64_t kShape = sizeof(Sweep) * 1'000'003 + sizeof(Trial) * 1'009 + sizeof(State);

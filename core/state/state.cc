@@ -107,6 +107,10 @@ std::string WhyClosed(const Executor& executor) {
   return executor.quarantine ? "quarantined: " + executor.quarantine->reason : "";
 }
 
+std::string CodeDigestOf(const SweepSpec& spec, const Trial& trial) {
+  return trial.patch ? (*trial.patch)->code : CodeDigestOf(spec, trial.config);
+}
+
 const LogPolicy* FindLogPolicy(const FailurePolicy& policies, const Failure& failure) {
   if (failure.pattern.empty()) return nullptr;
   const auto policy = std::ranges::find(policies.on_log, failure.pattern, &LogPolicy::pattern);
@@ -124,7 +128,7 @@ bool IsFirstFullDisk(const Trial& trial, const Failure& failure) {
 
 bool CountsAsRestart(const SweepSpec& spec, const Trial& trial, const Failure& failure) {
   if (failure.kind == FailureKind::kLease || failure.kind == FailureKind::kHost ||
-      IsFirstFullDisk(trial, failure))
+      failure.kind == FailureKind::kEnvironment || IsFirstFullDisk(trial, failure))
     return false;
   const LogPolicy* policy = FindLogPolicy(spec.failure, failure);
   return policy == nullptr || policy->action == LogAction::kFail ||

@@ -74,6 +74,7 @@ struct Attempt {
 struct Trial {
   TrialId id;
   Config config;
+  std::optional<Boxed<TrialPatch>> patch;
   TrialState state = TrialState::kPending;
   uint32_t attempts = 0;
   uint32_t earlier_attempts = 0;  // attempts before it last began from the start
@@ -150,6 +151,11 @@ struct Sweep {
   bool reported = false;      // some trial has reported
   bool finite = false;        // some report had finite values for all objectives
   EarlyFailures early_failures;
+  // The executors that could not install the packages of the program, with the time of the first
+  // failure.
+  std::map<std::string, Time> failed_builds;
+  // The newest record of the environment on each executor, as ContentHash.
+  std::map<std::string, uint64_t> environments;
   std::unique_ptr<Searcher> searcher;
   std::unique_ptr<Scheduler> scheduler;
 
@@ -388,6 +394,9 @@ std::vector<const Trial*> TrialsToEndOn(const State& state, const std::string& e
 
 // The step at which this trial is complete; 0: its program ends by itself.
 Step LastStep(const Sweep& sweep, const Trial& trial);
+
+// The digest of the code that the trial runs; empty: it has none.
+std::string CodeDigestOf(const SweepSpec& spec, const Trial& trial);
 
 // The seed for the program of a trial, below 2^53; the same for every rank and attempt.
 uint64_t SeedOf(const SweepSpec& spec, TrialNumber trial);

@@ -78,6 +78,7 @@ std::vector<SweepFiles> LostSweeps(const State& state, const v1::Hello& hello) {
 
 void SetSender(const v1::Hello& hello, Command& command) {
   if (auto* record = std::get_if<RecordFact>(&command)) record->executor = hello.name();
+  if (auto* record = std::get_if<RecordEnvironment>(&command)) record->executor = hello.name();
   if (auto* removal = std::get_if<RecordRemoval>(&command)) removal->executor = hello.name();
   if (auto* removal = std::get_if<RecordSweepRemoval>(&command)) {
     removal->executor = hello.name();

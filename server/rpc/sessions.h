@@ -17,6 +17,7 @@
 #include "server/conductor/submissions.h"
 #include "server/rpc/affected_executors.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/desired.h"
 
 namespace attune::server {
 

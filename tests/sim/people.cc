@@ -10,6 +10,8 @@ namespace {
 
 constexpr int64_t kMaxThinkUs = 20 * simulate::kSecondUs;
 constexpr int64_t kRetryUs = 5 * simulate::kSecondUs;
+constexpr char kPatchedDigest[] =
+    "sha256:1111111111111111111111111111111111111111111111111111111111111111";
 
 template <class Map>
 const auto& Pick(const Map& map, int64_t index) {
@@ -160,8 +162,11 @@ std::optional<Command> People::DrawActionOn(const SweepBook& sweep) {
     default: {
       if (sweep.trials.empty()) return std::nullopt;
       const TrialBook& example = sweep.trials.begin()->second;
+      std::optional<TrialPatch> patch;
+      if (sweep.spec.program.code && Integer(0, 1) == 0)
+        patch = TrialPatch{.sha256 = std::to_string(keys_), .code = kPatchedDigest};
       SubmitUntilAnswered(
-          EnqueueTrial{sweep.id, example.config, "enqueue-" + std::to_string(++keys_)});
+          EnqueueTrial{sweep.id, example.config, "enqueue-" + std::to_string(++keys_), patch});
       return std::nullopt;
     }
   }

@@ -12,6 +12,7 @@
 #include "tests/conformance/random_space.h"
 #include "tests/sim/algorithms.h"
 #include "tests/sim/metrics.h"
+#include "tests/sim/spec_draws.h"
 
 namespace attune::sim {
 namespace {
@@ -102,6 +103,7 @@ class Planner {
     faults.cannot_start = Rate(0.05);
     faults.never_starts = Rate(0.05);
     faults.cannot_fetch = Rate(0.3);
+    faults.cannot_build = Rate(0.2);
     faults.snapshot_used = Rate(2);  // above 1: always
     faults.delay_us = Integer(1, FlipCoin() ? 100 : 4000) * kSecondUs / 1000;
     faults.slow_hellos = Rate(0.3);
@@ -144,6 +146,7 @@ class Planner {
     DrawOptions(spec, random_);
     DrawTimeUnit(spec);
     DrawGrowth(spec);
+    DrawFiles(spec);
     DrawWarmStart(planned);
     DrawEarlyEnds(planned);
     return planned;
@@ -196,18 +199,6 @@ class Planner {
     }
   }
 
-  // Some sweeps count time in samples instead of steps.
-  static void DrawTimeUnit(SweepSpec& spec) {
-    RandomStream random(spec.seed, TrialNumber{}, "sim/time");
-    if (random.Uniform() < 0.2) spec.time_attr = kSamples;
-  }
-
-  static void DrawGrowth(SweepSpec& spec) {
-    if (spec.gang.min_workers == 0) return;
-    RandomStream random(spec.seed, TrialNumber{}, "sim/growth");
-    spec.gang.grow = static_cast<GrowthPolicy>(random.Integer(0, 2));
-  }
-
   // Half of the sweeps whose searchers accept results of an earlier sweep get some.
   void DrawWarmStart(PlannedSweep& planned) const {
     RandomStream random(planned.spec.seed, TrialNumber{}, "sim/warm_start");
@@ -232,28 +223,6 @@ class Planner {
     if (!start.ok()) return;  // no parameter varies
     planned.spec = std::move(spec);
     planned.warm_start = {*start};
-  }
-
-  // Draws small values, so that a scheduler makes all kinds of decisions with few trials and steps.
-  static void DrawOptions(SweepSpec& spec, RandomStream& random) {
-    const AlgorithmSpec with_defaults = spec.scheduler;
-    auto& options = spec.scheduler.options;
-    const auto draw = [&](const char* name, int64_t low, int64_t high) {
-      if (const auto option = options.find(name); option != options.end())
-        option->second = random.Integer(low, high);
-    };
-    const auto coin = [&random] { return random.Integer(1, 2) == 1; };
-    if (spec.scheduler.name == "asha" && coin())
-      options.insert_or_assign("mode", Value(std::string("promote")));
-    draw("reduction_factor", 2, 3);
-    draw("brackets", 1, 2);
-    draw("min_samples", 1, 3);
-    draw("interval", 1, 3);
-    draw("perturbation_interval", 1, 3);
-    draw("population", 0, 6);
-    if (const auto option = options.find("synchronous"); option != options.end())
-      option->second = coin();
-    if (!TestAlgorithms().MakeScheduler(spec).ok()) spec.scheduler = with_defaults;
   }
 
   // A random space that a sweep file can express: a parameter has at most one condition.

@@ -26,7 +26,8 @@ struct FaultRates {
   double rank_hangs = 0;     // in a step
   double cannot_start = 0;   // for each gang
   double never_starts = 0;   // for each gang
-  double cannot_fetch = 0;   // for each checkpoint or snapshot of code
+  double cannot_fetch = 0;   // for each checkpoint, snapshot of code or file of data
+  double cannot_build = 0;   // for each environment that a gang needs
   double cannot_save = 0;    // for each checkpoint: the disk of the host is full
   double fills_disk = 0;     // in a step: the executor ends the gang for it
   double snapshot_used = 0;  // at a restart of the server

@@ -87,6 +87,7 @@ class Recorder {
     TrialBook& trial = BookOf(fact.trial.sweep).trials[fact.trial.number];
     trial.id = fact.trial;
     trial.config = fact.config;
+    if (fact.patch) trial.patch = **fact.patch;
     trial.origin = fact.origin;
     if (fact.thought) BookOf(fact.trial.sweep).thinks.reset();
     trial.requested = fact.origin == kEnqueued;
@@ -211,7 +212,7 @@ class Recorder {
     trial.filled_disk |= forgiven;
     if (trial.state == TrialState::kRunning && fact.outcome == Outcome::kFailed &&
         fact.failure.kind != FailureKind::kLease && fact.failure.kind != FailureKind::kHost &&
-        !forgiven && !RetriesElsewhere(sweep, trial, fact.failure))
+        fact.failure.kind != FailureKind::kEnvironment && !forgiven && !RetriesElsewhere(sweep, trial, fact.failure))
       ++trial.failures;
   }
   void operator()(const TrialRequeued& fact) {
@@ -306,6 +307,7 @@ class Recorder {
     executor.unhealthy = executor.quarantined = false;
   }
   void operator()(const ExecutorForgotten& fact) { books_.executors.erase(fact.name); }
+  void operator()(const EnvironmentRecorded&) {}
 
  private:
   // Whether failure.on_log moves the trial away from this executor for the first time.
@@ -341,6 +343,7 @@ class Recorder {
 TrialRecord TrialBook::Record(EventSeq seen) const {
   TrialRecord record{.id = id,
                      .config = config,
+                     .patch = patch,
                      .state = state,
                      .attempts = attempts,
                      .last_step = last_step,

@@ -42,6 +42,7 @@ struct CheckpointBook {
 struct TrialBook {
   TrialId id;
   Config config;
+  std::optional<TrialPatch> patch;
   TrialState state = TrialState::kPending;
   std::string origin;
   uint32_t attempts = 0;

@@ -199,6 +199,9 @@ struct Describer {
   std::string operator()(const ExecutorExcluded& f) const {
     return f.name + " excluded from " + ToString(f.sweep) + InParentheses(f.reason);
   }
+  std::string operator()(const EnvironmentRecorded& f) const {
+    return f.executor + " recorded the environment of " + ToString(f.sweep);
+  }
   std::string operator()(const ExecutorForgotten& f) const {
     return f.name + " forgotten" + InParentheses(f.reason);
   }

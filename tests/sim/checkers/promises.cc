@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "server/rpc/convert.h"
+#include "server/rpc/desired.h"
 #include "tests/sim/checkers/describe.h"
 
 namespace attune::sim {
@@ -42,6 +43,12 @@ void Promises::OnAssigned(const v1::Assignment& assignment) {
   if (!is_known && !in_flight_.contains({epoch, attempt}))
     findings_.Report("an executor was told to run " + ToString(attempt) + " with epoch " +
                      std::to_string(epoch.value) + ", which is not in the log");
+  const TrialBook* trial = books_.Find(attempt.trial);
+  if (!is_known || trial == nullptr || !trial->live || trial->live->epoch != epoch) return;
+  const SweepSpec& spec = books_.sweeps.at(attempt.trial.sweep).spec;
+  const std::string code = trial->patch ? trial->patch->code : CodeDigestOf(spec, trial->config);
+  if (assignment.program().code().digest() != code)
+    findings_.Report("an executor was told to run " + ToString(attempt) + " with other code");
 }
 
 void Promises::OnAcknowledged(const std::string& executor, const v1::Fact& fact) {

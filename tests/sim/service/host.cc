@@ -82,19 +82,45 @@ void Host::MakeGangs() {
                   fetching_gangs_->OnCheckpoint(attempt, {.folder = path});
                 });
               },
-          .code = [this](const gang::GangSpec& spec) { FetchCode(spec.attempt); },
+          .code =
+              [this](const gang::GangSpec& spec) {
+                FetchLater("code", [this, attempt = spec.attempt](const agent::Fetched& fetched) {
+                  fetching_gangs_->OnCode(attempt, fetched);
+                });
+              },
+          .data =
+              [this](const gang::GangSpec& spec) {
+                for (const gang::DataFile& file : spec.data)
+                  FetchLater(gang::ToString(file),
+                             [this, attempt = spec.attempt](const agent::Fetched& fetched) {
+                               fetching_gangs_->OnData(attempt, fetched);
+                             });
+              },
+          .environment = [this](const gang::GangSpec& spec) { BuildLater(spec.attempt); },
           .release = [](const gang::AttemptId&) {}},
       [this, record](const gang::AttemptId& attempt, gang::Ended ended) {
         record({attempt, environment_.timeline.now().us, std::move(ended)});
       });
 }
 
-void Host::FetchCode(const gang::AttemptId& attempt) {
-  AfterFetch(environment_.random.Integer(1, kMaxFetchUs), [this, attempt] {
-    agent::Fetched fetched{.folder = "/code"};
+void Host::FetchLater(const std::string& name,
+                      const std::function<void(const agent::Fetched&)>& deliver) {
+  AfterFetch(environment_.random.Integer(1, kMaxFetchUs), [this, name, deliver] {
+    agent::Fetched fetched{.name = name, .folder = "/copies"};
     if (environment_.Happens(environment_.faults.cannot_fetch))
-      fetched = {.error = "the code could not be fetched"};
-    fetching_gangs_->OnCode(attempt, fetched);
+      fetched.error = name + " could not be fetched";
+    deliver(fetched);
+  });
+}
+
+void Host::BuildLater(const gang::AttemptId& attempt) {
+  AfterFetch(environment_.random.Integer(1, kMaxFetchUs), [this, attempt] {
+    agent::BuiltEnvironment built{.folder = "/environment"};
+    if (environment_.Happens(environment_.faults.cannot_build)) {
+      built.error = "the packages could not be installed";
+      built.is_host_fault = environment_.random.Integer(0, 1) == 0;
+    }
+    fetching_gangs_->OnEnvironment(attempt, built);
   });
 }
 

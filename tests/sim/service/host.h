@@ -61,7 +61,9 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   void SendCheckpoint(const v1::CheckpointRequest&) override {}
 
   void MakeGangs();
-  void FetchCode(const gang::AttemptId& attempt);
+  void FetchLater(const std::string& name,
+                  const std::function<void(const agent::Fetched&)>& deliver);
+  void BuildLater(const gang::AttemptId& attempt);
   void AfterFetch(int64_t us, std::function<void()> deliver);
   v1::Hello Hello() const;
   agent::Now Now() const;

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/result.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/desired.h"
 
 namespace attune::sim {
 

@@ -140,6 +140,15 @@ class DeletedSweeps : public EndedSweeps {
   }
 };
 
+TEST_F(DeletedSweeps, EnvironmentsAreRecordedAfterTheEndAndNotAfterTheDeletion) {
+  const RecordEnvironment record{SweepId(1), "box", "{}"};
+  brain.ReleaseEndedSweeps();
+  EXPECT_FALSE(MissingData(brain.state(), record));
+  EXPECT_NE(Find<EnvironmentRecorded>(Do(record)), nullptr);
+  Do(DeleteFirst());
+  EXPECT_THAT(Do(record), IsEmpty());
+}
+
 TEST_F(DeletedSweeps, OnlyTheLogRemainsAndEveryFolderMustRemoveItsFiles) {
   JoinWithFolder("left", {.cpus = 1}, "shared");
   JoinWithFolder("right", {.cpus = 1}, "shared");

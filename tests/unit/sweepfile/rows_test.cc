@@ -38,7 +38,21 @@ void Reconcile(testing::MemberDraw& draw, SweepSpec& spec) {
     code->digest = draw.OneIn(2) ? "sha256:" + std::string(64, 'a') : "";
     code->commit = code->digest.empty() ? "" : std::string(40, 'b');
     code->dirty = code->dirty && !code->digest.empty();
+    if (code->digest.empty()) code->patched.clear();
+    for (PatchedCode& patched : code->patched) patched.digest = "sha256:" + std::string(64, 'c');
   }
+  if (auto& packages = spec.program.packages) {
+    packages->python = spec.program.code ? "requirements.txt" : "/srv/uv.lock";
+    packages->wheels = draw.OneIn(2) ? "/srv/wheels" : "";
+    packages->container.clear();
+    packages->engine = ContainerEngine::kAny;
+    if (draw.OneIn(2))
+      *packages = {.container = "docker.io/a/b:c", .engine = ContainerEngine::kDocker};
+  }
+  for (size_t i = 0; i < spec.program.data.size(); ++i)
+    spec.program.data[i] = {.name = "a" + std::to_string(i),
+                            .url = "https://host/" + std::to_string(i),
+                            .sha256 = std::string(64, 'd')};
   std::string groups;
   for (const std::string& name : draw.MetricNames()) groups += "(?P<" + name + ">.)";
   spec.program.report_pattern = draw.OneIn(2) ? groups : "";

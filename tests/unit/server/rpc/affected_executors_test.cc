@@ -7,6 +7,7 @@
 
 #include "core/brain/brain.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/desired.h"
 #include "tests/support/toy_algorithms.h"
 
 namespace attune::server {
