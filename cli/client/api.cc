@@ -290,6 +290,10 @@ Answer<rest::Schedule> Api::Schedule(const TrialName& trial) {
   return GetAnswer<rest::Schedule>(client_, {.path = TrialPath(trial) + "/schedule"});
 }
 
+Answer<rest::AttemptEnvironment> Api::Environment(const TrialName& trial) {
+  return GetAnswer<rest::AttemptEnvironment>(client_, {.path = TrialPath(trial) + "/environment"});
+}
+
 Answer<rest::SweepDetail> Api::CreateSweep(const SweepDocument& document) {
   Request request{.path = kSweeps,
                   .query = {{"directory", document.directory().string()},

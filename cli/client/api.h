@@ -92,6 +92,8 @@ class Api {
 
   // The configurations that the trial's weights were trained with.
   Answer<rest::Schedule> Schedule(const TrialName& trial);
+  // With which versions the newest attempt ran. kNotFound: the trial has not run.
+  Answer<rest::AttemptEnvironment> Environment(const TrialName& trial);
 
   // The current sweep file, with every default and absolute paths.
   Answer<rest::ResolvedSweep> ResolvedSweep(const std::string& id);

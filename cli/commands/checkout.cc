@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "cli/algorithms.h"
 #include "cli/client/api.h"
+#include "cli/commands/checkpoint_get.h"
 #include "cli/json.h"
 #include "cli/text/numbers.h"
 #include "code/tree.h"
@@ -93,6 +94,34 @@ Status WriteFiles(const rest::TrialDetail& trial, const Json& document, const Js
   return {};
 }
 
+// Writes with which versions the newest attempt ran, unless the trial has not run.
+Status WriteEnvironment(const TrialName& trial, const fs::path& out, Api& api) {
+  const auto environment = api.Environment(trial);
+  if (environment.ok())
+    return WriteWhole(out / "environment.json", Dump(environment->document, 2) + "\n", kForTheUser);
+  return environment.error().code == ErrorCode::kNotFound ? Status() : environment.error();
+}
+
+// Downloads the checkpoints from which the parts of the training began. A message lists those that
+// were dropped.
+Status FetchCheckpoints(const rest::Schedule& schedule, const fs::path& out, Console& console,
+                        Api& api) {
+  for (const rest::SchedulePart& part : schedule.schedule) {
+    if (!part.checkpoint) continue;
+    const Result<CheckpointName> name = CheckpointName::Parse(*part.checkpoint);
+    if (!name.ok()) return name.error();
+    const fs::path folder = out / (std::to_string(name->trial.number) + "-" + name->name);
+    std::error_code failed;
+    fs::create_directories(out, failed);
+    const Status fetched = DownloadCheckpoint(api, *name, folder);
+    if (fetched.ok()) continue;
+    if (fetched.error().code != ErrorCode::kNotFound) return fetched;
+    console.err.Print("without the checkpoint " + *part.checkpoint + ": " +
+                      fetched.error().message);
+  }
+  return {};
+}
+
 ExitCode Checkout(const CheckoutFlags& flags, Console& console, Api& api) {
   const Result<TrialName> name = TrialName::Parse({flags.trial});
   if (!name.ok()) return Fail(console, name.error());
@@ -117,10 +146,13 @@ ExitCode Checkout(const CheckoutFlags& flags, Console& console, Api& api) {
   const fs::path draft = out.parent_path() / ("." + out.filename().string() + ".part");
   fs::remove_all(draft, failed);
   const auto& code = sweep->program.code;
-  Status written = code ? FetchCode(api, code->digest, draft) : Status();
+  Status written = code ? FetchCode(api, trial->code, draft) : Status();
   if (written.ok())
     written = WriteFiles(*trial, trial->document, schedule->document.at("schedule"),
                          RepeatingFile(*repeated, *sweep, *name), draft / kOwnFolder);
+  if (written.ok()) written = WriteEnvironment(*name, draft / kOwnFolder, api);
+  if (written.ok())
+    written = FetchCheckpoints(*schedule, draft / kOwnFolder / "checkpoints", console, api);
   if (written.ok()) fs::rename(draft, out, failed);
   if (written.ok() && failed)
     written =

@@ -233,6 +233,13 @@ ExitCode GetCheckpoint(const std::string& name, const CheckpointChoice& choice,
   return ExitCode::kSuccess;
 }
 
+Status DownloadCheckpoint(Api& api, const CheckpointName& checkpoint, const std::string& out) {
+  const Result<Chosen> chosen = Choose(api, TextOf(checkpoint), {});
+  if (!chosen.ok()) return chosen.error();
+  const auto done = DownloadTo(api, checkpoint, chosen->row.digest, out, {});
+  return done.ok() ? Status() : Status(done.error());
+}
+
 Result<CheckpointName> NameToDrop(Api& api, const std::string& name, std::optional<int64_t> step) {
   const Result<Named> named = Parse(api, name, {.step = step, .best = false});
   if (!named.ok()) return named.error();

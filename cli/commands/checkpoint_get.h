@@ -24,6 +24,9 @@ ExitCode GetCheckpoint(const std::string& name, const CheckpointChoice& choice,
                        const std::string& out, const OutputFlags& output, Console& console,
                        Api& api);
 
+// Downloads a checkpoint into the new folder `out`. kNotFound: it was dropped.
+Status DownloadCheckpoint(Api& api, const CheckpointName& checkpoint, const std::string& out);
+
 // The checkpoint that `name` and `step` select. It may already be dropped if no other checkpoint of
 // that step is kept, because dropping it again is not an error.
 Result<CheckpointName> NameToDrop(Api& api, const std::string& name, std::optional<int64_t> step);

@@ -10,6 +10,7 @@
 #include "cli/watch/log_follower.h"
 #include "cli/watch/model.h"
 #include "json/parse.h"
+#include "system/files.h"
 #include "system/mailbox.h"
 
 namespace attune::cli {
@@ -191,12 +192,18 @@ ExitCode Continue(const TrialContinueFlags& flags, Console& console, Api& api) {
 struct TrialEnqueueFlags : SweepNameFlags {
   std::vector<std::string> parameters;
   std::string config_file;
+  std::string patch_file;
 
   void AddTo(CLI::App& command) {
     command.add_option("-p,--parameter", parameters, "Parameter, such as lr=0.1 (repeatable)")
         ->type_name("NAME=VALUE")
         ->allow_extra_args(false);
     command.add_option("--config", config_file, "JSON file with parameters; -p overrides it")
+        ->check(CLI::ExistingFile)
+        ->type_name("FILE");
+    command
+        .add_option("--patch", patch_file,
+                    "Patch of the sweep's code for this trial, as `git diff` writes it")
         ->check(CLI::ExistingFile)
         ->type_name("FILE");
     SweepNameFlags::AddTo(command);
@@ -223,7 +230,15 @@ Result<Json> ReadConfig(const TrialEnqueueFlags& flags) {
 ExitCode Enqueue(const TrialEnqueueFlags& flags, Console& console, Api& api) {
   const Result<Json> config = ReadConfig(flags);
   if (!config.ok()) return Fail(console, config.error());
-  return ShowAnswer(flags.output, console, api.EnqueueTrial(flags.id, {.config = *config}),
+  rest::NewTrial request{.config = *config};
+  if (!flags.patch_file.empty()) {
+    Result<std::string> patch = ReadWhole(flags.patch_file);
+    if (!patch.ok()) return Fail(console, patch.error());
+    if (patch->empty())
+      return Fail(console, {ErrorCode::kInvalid, "--patch: " + flags.patch_file + " is empty"});
+    request.patch = *std::move(patch);
+  }
+  return ShowAnswer(flags.output, console, api.EnqueueTrial(flags.id, request),
                     [&](const rest::Trial& trial) {
                       console.out.Print(flags.id + '/' + std::to_string(trial.number));
                     });

@@ -275,6 +275,7 @@ std::vector<std::string> TrialSections(const rest::TrialDetail& trial, const Sty
   sections.Field("tags", JoinWithCommas(trial.tags));
   sections.Text("note", trial.note);
   sections.Field("proposed", Proposal(trial.origin, trial.rationale));
+  if (!trial.patch.empty()) sections.Field("patch", "sha256:" + trial.patch);
   sections.Field("step", std::to_string(trial.step));
   sections.Field("trained", FormatDuration(trial.seconds));
   sections.Field("best", FormatOptional(trial.best));
@@ -305,9 +306,9 @@ std::vector<std::string> ExplanationSections(const rest::Explanation& explanatio
 
 std::vector<std::string> ScheduleTable(const rest::Schedule& schedule, const Style& style,
                                        int width) {
-  Table table({{"FROM STEP", true}, {"TRIAL", true}, {"CONFIG"}});
+  Table table({{"FROM STEP", true}, {"TRIAL", true}, {"WORKERS", true}, {"CONFIG"}});
   for (const rest::SchedulePart& part : schedule.schedule) {
-    table.Add({std::to_string(part.step), std::to_string(part.trial),
+    table.Add({std::to_string(part.step), std::to_string(part.trial), std::to_string(part.workers),
                Clean(FormatConfigBriefly(part.config))});
   }
   return table.Lines(style, width);

@@ -82,6 +82,7 @@ def show_results(sweep, folder):
 def ask_and_tell(server):
     """Trains the trials of a sweep in this program."""
     sweep = server.create(ASKED)
+    print("added trial", sweep.enqueue({"lr": 0.5})["number"])
     if trial := sweep.ask():
         trial.release()  # returns the trial: the loop below or another program gets it
     while trial := sweep.ask():

@@ -133,6 +133,8 @@ TrialRow TrialOfRow(const sqlite::Rows& rows) {
                .best = OptionalReal(rows, 12),
                .checkpoint = rows.OptionalText(13),
                .note = std::string(rows.Text(17))};
+  if (!rows.Null(19))
+    row.patch = {.sha256 = std::string(rows.Text(19)), .code = std::string(rows.Text(20))};
   row.damaged = FindDamage([&] {
     row.config = ConfigColumn(rows, 4);
     row.rationale = RationaleColumn(rows, 16);
@@ -250,7 +252,8 @@ Result<std::vector<TrialRow>> ReadTrials(sqlite::Connection& connection, SweepId
                                          TrialNumber first, int limit) {
   sqlite::Rows rows = connection.Query(
       "SELECT sweep, number, state, reason, config, created, ended, attempts, step, milestone,"
-      " seconds, metrics, best, checkpoint, not_before, origin, rationale, note, tags FROM trials"
+      " seconds, metrics, best, checkpoint, not_before, origin, rationale, note, tags, patch,"
+      " code FROM trials"
       " WHERE sweep = ? AND number >= ? ORDER BY number LIMIT ?",
       sweep.value, first.value, limit);
   std::vector<TrialRow> trials;

@@ -16,6 +16,7 @@
 #include "server/store/tables/table_build.h"
 #include "server/store/tables/tables.h"
 #include "server/store/thinned/thinned_reader.h"
+#include "server/store/trials/attempt_environment.h"
 #include "server/store/trials/trial_list.h"
 #include "server/store/usage.h"
 
@@ -276,6 +277,11 @@ Result<AttemptRow> Reader::Attempt(const AttemptId& id) {
   });
 }
 
+Result<AttemptEnvironment> Reader::Environment(const TrialId& id, std::optional<uint32_t> attempt) {
+  return InSnapshot<AttemptEnvironment>(
+      [&](sqlite::Connection& connection) { return ReadEnvironment(connection, id, attempt); });
+}
+
 Result<std::optional<Event>> Reader::FindRequest(SweepId sweep, const std::string& request_key) {
   return InSnapshot<std::optional<Event>>(
       [&](sqlite::Connection& connection) -> Result<std::optional<Event>> {
@@ -459,8 +465,9 @@ Result<std::set<std::string>> Reader::CodeDigests() {
     constexpr std::string_view kPrefix = "sha256:";
     constexpr size_t kDigestBytes = kPrefix.size() + 64;
     Digests digests;
-    sqlite::Rows rows =
-        connection.Query("SELECT spec FROM sweeps WHERE instr(spec, 'sha256:') > 0");
+    sqlite::Rows rows = connection.Query(
+        "SELECT spec FROM sweeps WHERE instr(spec, 'sha256:') > 0"
+        " UNION ALL SELECT DISTINCT code FROM trials WHERE code IS NOT NULL");
     while (rows.Next()) {
       const std::string text(rows.Text(0));
       for (size_t at = text.find(kPrefix); at != text.npos; at = text.find(kPrefix, at + 1)) {

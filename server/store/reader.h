@@ -53,7 +53,8 @@ class Reader {
   };
   Result<SweepFile> FileOf(SweepId id);       // kNotFound
   Result<SweepSpec> FirstSpecOf(SweepId id);  // before any edit. kNotFound
-  // The digests of the code of all sweeps, and perhaps other texts of their files that are digests.
+  // The digests of the code of all sweeps and trials, and perhaps other texts of sweep files that
+  // are digests.
   Result<std::set<std::string>> CodeDigests();
 
   // kNotFound: no such sweep. kUnavailable: the query takes longer than kTrialsTime.
@@ -68,6 +69,8 @@ class Reader {
   Result<TrialRow> Trial(const TrialId& id);        // kNotFound
   Result<TrialDetail> Detail(const TrialId& id);    // kNotFound
   Result<AttemptRow> Attempt(const AttemptId& id);  // kNotFound
+  // See ReadEnvironment in trials/attempt_environment.h.
+  Result<AttemptEnvironment> Environment(const TrialId& id, std::optional<uint32_t> attempt);
 
   // The newest decision on a trial, or the one at `step`; nullopt if there is none. kNotFound: no
   // such trial.

@@ -79,6 +79,7 @@ struct TrialRow {
   std::optional<std::string> checkpoint;
   std::string note;
   std::vector<std::string> tags;
+  std::optional<TrialPatch> patch;
   std::optional<std::string> damaged;  // see SweepRow
 };
 
@@ -110,6 +111,18 @@ struct AttemptRow {
   std::optional<std::string> started;
   std::optional<std::string> first_step;
   std::optional<std::string> ended;
+};
+
+// With what an attempt ran on one executor.
+struct EnvironmentRow {
+  std::string executor;
+  std::string recorded;  // time
+  std::string record;    // as the executor wrote it; JSON unless it has a fault
+};
+
+struct AttemptEnvironment {
+  uint32_t attempt = 0;
+  std::vector<EnvironmentRow> executors;  // by name
 };
 
 // A verdict on a report, or on a trial that waited for promotion.

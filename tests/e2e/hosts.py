@@ -99,6 +99,7 @@ class Hosts(EndToEnd):
     cpus = 3
     steps = 6
     executor_flags = ()
+    hidden = ("data",)  # folders that executors do not see, in addition to those of other hosts
 
     def setUp(self):
         super().setUp()
@@ -155,7 +156,7 @@ class Hosts(EndToEnd):
             folder.mkdir(exist_ok=True)
         word = self.folder / name / "word"
         word.write_text((self.data / "join").read_text())
-        hidden = " ".join(str(self.folder / other) for other in [*self.names, "data"]
+        hidden = " ".join(str(self.folder / other) for other in [*self.names, *self.hidden]
                           if other != name and (self.folder / other).exists())
         self.environment["HOST"] = name
         self.executors[name] = self.start(

@@ -10,7 +10,8 @@ from attune._fetch import Checkpoint
 from attune._rest import Error, Rest
 
 if typing.TYPE_CHECKING:
-    from attune._contract import Curve, SweepCheckpoint, Trial, TrialCheckpoint, TrialDetailMapping
+    from attune._contract import (AttemptEnvironment, Curve, SweepCheckpoint, Trial, TrialCheckpoint,
+                                  TrialDetailMapping)
 else:
     TrialDetailMapping = dict
 
@@ -72,6 +73,17 @@ class TrialDetail(TrialDetailMapping):
     def __reduce__(self) -> typing.Any:
         members: dict[str, typing.Any] = dict(self.items())
         return dict, (members,)  # copies and pickles have only the JSON
+
+    def environment(self, attempt: int | None = None) -> AttemptEnvironment:
+        """Returns with which versions an attempt ran, by default the newest one: a record for each executor.
+
+        A record has the versions of Python and its packages, the git commit, the GPU driver and more. Raises Error if
+        the trial has no such attempt.
+        """
+        query = {} if attempt is None else {"attempt": attempt}
+        answer: AttemptEnvironment = self._rest.get(
+            f"{self._sweep_path}/trials/{self['number']}/environment", **query)
+        return answer
 
     def checkpoint(self, step: int | None = None, best: bool = False) -> Checkpoint:
         """Returns the trial's newest checkpoint; with `step` the one of this step, with `best` the one of its best report.

@@ -41,7 +41,7 @@ from attune._results import Curves, TrialDetail, Trials
 from attune._serve import ServerProcess, run_attune
 
 if typing.TYPE_CHECKING:
-    from attune._contract import Best, LoggedPoint, Offer, SteeredSweep, SweepDetail
+    from attune._contract import Best, LoggedPoint, NewTrial, Offer, SteeredSweep, SweepDetail
 
 __all__ = ["Checkpoint", "Curves", "Error", "LocalServer", "Server", "Sweep", "Trial", "TrialDetail", "Trials"]
 
@@ -86,7 +86,7 @@ class Server:
         Warns (UserWarning) about risks in the sweep, such as a name in `env` that looks like a secret.
         """
         if train is not None:
-            sweep = _sweep_of_function(sweep, train, directory)
+            sweep = function.sweep_of_function(sweep, train, directory)
         query: dict[str, typing.Any] = {}
         document = ""
         if hasattr(sweep, "items"):
@@ -362,6 +362,18 @@ class Sweep:
 
     # ---- ask and tell, for a sweep without a command
 
+    def enqueue(self, config: dict[str, typing.Any], patch: str | os.PathLike[str] | None = None) -> TrialDetail:
+        """Adds a trial with the configuration `config`, which runs before any other proposal, and returns it.
+
+        Missing parameters are drawn at random. `patch` is a file with a patch of the sweep's code for this trial alone,
+        as `git diff` writes it.
+        """
+        body: NewTrial = {"config": config}
+        if patch is not None:
+            body["patch"] = pathlib.Path(patch).read_text()
+        answer = self._rest.post(self._path + "/trials", body)
+        return TrialDetail(self._rest, self._path, _read_metrics(answer))
+
     def ask(self, lease: str | None = None, wait: bool = True) -> Trial | None:
         """Returns the next Trial, or None if the sweep has ended.
 
@@ -447,25 +459,6 @@ def _release(trial: Trial) -> None:
     """Releases a trial when the program ends. If the server does not answer, the trial's lease expires instead."""
     with contextlib.suppress(Error):
         trial.release()
-
-
-def _sweep_of_function(sweep: typing.Any, train: typing.Callable[..., typing.Any],
-                       directory: str | os.PathLike[str] | None) -> dict[str, typing.Any]:
-    """Returns the sweep with a command that calls `train` in each rank. Raises ValueError if it is not a dict."""
-    if not hasattr(sweep, "items"):
-        raise ValueError("train= needs a sweep that is a dict; in a sweep file, set `command` instead")
-    if "command" in sweep:
-        raise ValueError("command and train= both define what trials run; omit one of them")
-    if "code" in sweep:
-        raise ValueError("code needs a command: executors import the function of train= from its file on their host")
-    metric = sweep.get("metric")
-    return {**sweep, "command": function.command(train, metric.get("name") if isinstance(metric, dict) else None,
-                                                 _working_directory(sweep, directory))}
-
-
-def _working_directory(sweep: dict[str, typing.Any], directory: str | os.PathLike[str] | None) -> pathlib.Path:
-    own = sweep.get("working_directory")
-    return pathlib.Path(directory or ".", own if isinstance(own, (str, os.PathLike)) else "").absolute()
 
 
 def _absolute(folder: str | os.PathLike[str]) -> str:

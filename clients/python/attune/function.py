@@ -62,6 +62,25 @@ def command(function: typing.Callable[..., typing.Any], metric: str | None = Non
     return [sys.executable, "-m", "attune.launcher", "-m", "attune.function", *options, *target]
 
 
+def sweep_of_function(sweep: typing.Any, train: typing.Callable[..., typing.Any],
+                      directory: str | os.PathLike[str] | None) -> dict[str, typing.Any]:
+    """Returns the sweep with a command that calls `train` in each rank. Raises ValueError if it is not a dict."""
+    if not hasattr(sweep, "items"):
+        raise ValueError("train= needs a sweep that is a dict; in a sweep file, set `command` instead")
+    if "command" in sweep:
+        raise ValueError("command and train= both define what trials run; omit one of them")
+    if "code" in sweep:
+        raise ValueError("code needs a command: executors import the function of train= from its file on their host")
+    metric = sweep.get("metric")
+    return {**sweep, "command": command(train, metric.get("name") if isinstance(metric, dict) else None,
+                                        _working_directory(sweep, directory))}
+
+
+def _working_directory(sweep: dict[str, typing.Any], directory: str | os.PathLike[str] | None) -> pathlib.Path:
+    own = sweep.get("working_directory")
+    return pathlib.Path(directory or ".", own if isinstance(own, (str, os.PathLike)) else "").absolute()
+
+
 def _without_arguments(function: typing.Callable[..., typing.Any]) -> typing.Callable[..., typing.Any]:
     """Returns the function that a functools.partial calls, and others as they are."""
     while isinstance(function, functools.partial):

@@ -81,7 +81,9 @@ Response Answers::Trial(const TrialId& id, int status, const std::string& effect
   if (!detail.ok()) return Problem(detail.error());
   std::string waiting;
   backend_.QueryState([&](const Brain& brain) { waiting = WaitingReason(brain, blockers_, id); });
-  rest::TrialDetail rendered = RenderDetail(*detail, waiting);
+  const auto sweep = reader_.Sweep(id.sweep);
+  if (!sweep.ok()) return Problem(sweep.error());
+  rest::TrialDetail rendered = RenderDetail(*detail, sweep->spec, waiting);
   if (effect.empty()) return Render(rendered, status);
   return Render(rest::SteeredTrial{{std::move(rendered)}, effect}, status);
 }

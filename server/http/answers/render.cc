@@ -284,10 +284,14 @@ rest::Trial RenderTrial(const TrialRow& row, const std::string& waiting_reason) 
           .damaged = row.damaged};
 }
 
-rest::TrialDetail RenderDetail(const TrialDetail& detail, const std::string& waiting_reason) {
+rest::TrialDetail RenderDetail(const TrialDetail& detail, const SweepSpec& spec,
+                               const std::string& waiting_reason) {
+  const std::optional<TrialPatch>& patch = detail.trial.patch;
   rest::TrialDetail trial{{RenderTrial(detail.trial, waiting_reason)},
                           detail.trial.note,
-                          RenderRationale(detail.trial.rationale)};
+                          RenderRationale(detail.trial.rationale),
+                          patch ? patch->code : CodeDigestOf(spec, detail.trial.config),
+                          patch ? patch->sha256 : ""};
   for (const ReportRow& row : detail.history)
     trial.history.push_back({.step = row.report.step.value,
                              .time = FormatTime(row.time),
@@ -331,6 +335,17 @@ rest::LoggedPoint RenderLogged(const LoggedRow& row) {
           .attempt = row.attempt,
           .step = row.step,
           .metrics = RenderMetrics(row.metrics)};
+}
+
+rest::AttemptEnvironment RenderEnvironment(const AttemptEnvironment& environment) {
+  rest::AttemptEnvironment rendered{.attempt = environment.attempt};
+  for (const EnvironmentRow& row : environment.executors) {
+    auto record = rest::Parse<rest::EnvironmentRecord>(ParseJson<Json>(row.record));
+    if (!record.ok()) continue;
+    rendered.executors.push_back(
+        {.executor = row.executor, .recorded = row.recorded, .record = *std::move(record)});
+  }
+  return rendered;
 }
 
 rest::Demand RenderDemand(const Demand& demand) {

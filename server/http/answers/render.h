@@ -32,10 +32,13 @@ rest::Limits RenderLimits(const StopPolicy& stop);
 std::vector<int64_t> RenderSteps(const std::vector<Step>& steps);
 
 rest::Trial RenderTrial(const TrialRow& row, const std::string& waiting_reason);
-rest::TrialDetail RenderDetail(const TrialDetail& detail, const std::string& waiting_reason);
+rest::TrialDetail RenderDetail(const TrialDetail& detail, const SweepSpec& spec,
+                               const std::string& waiting_reason);
 rest::Explanation RenderExplanation(const TrialRow& trial,
                                     const std::optional<Explanation>& explanation);
 rest::LoggedPoint RenderLogged(const LoggedRow& row);
+// Leaves out records that are not as the contract describes them.
+rest::AttemptEnvironment RenderEnvironment(const AttemptEnvironment& environment);
 
 rest::SweepCheckpoint RenderCheckpoint(SweepId sweep, const KeptRow& row, bool stored);
 rest::CheckpointDetail RenderCheckpointDetail(SweepId sweep, const KeptRow& row, bool stored);

@@ -30,6 +30,7 @@ std::vector<double> ValuesAt(const TrialDetail& detail, const CheckpointRow& che
 TrialRecord RecordOf(const TrialDetail& detail, const SweepSpec& spec) {
   TrialRecord record{.id = detail.trial.id,
                      .config = detail.trial.config,
+                     .patch = detail.trial.patch,
                      .state = StateOf(detail.trial.state),
                      .attempts = detail.trial.attempts,
                      .last_step = detail.trial.step,

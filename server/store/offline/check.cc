@@ -70,7 +70,7 @@ Finding CheckLog(sqlite::Transaction& transaction) {
 // change are then not compared.
 const char* const kTrialsButReports =
     "sweep, number, state, config, origin, rationale, reason, created, ended, not_before, attempts,"
-    " milestone, checkpoint, note, tags";
+    " milestone, checkpoint, note, tags, patch, code";
 
 // Rows of a deleted sweep are not compared, because a server may be erasing them.
 std::string ComparedRows(const std::string& table) {

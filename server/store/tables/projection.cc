@@ -202,12 +202,24 @@ void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
                         const TrialCreated& fact) {
   std::optional<std::string> rationale;
   if (fact.rationale) rationale = Dump(RationaleToJson(**fact.rationale));
+  std::optional<std::string> patch;
+  std::optional<std::string> code;
+  if (fact.patch) {
+    patch = (*fact.patch)->sha256;
+    code = (*fact.patch)->code;
+  }
   transaction.Run(
-      "INSERT INTO @trials (sweep, number, state, config, origin, rationale, created)"
-      " VALUES (?, ?, 'pending', ?, ?, ?, ?)",
+      "INSERT INTO @trials (sweep, number, state, config, origin, rationale, created, patch, code)"
+      " VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?)",
       fact.trial.sweep.value, fact.trial.number.value, Dump(sweepfile::ToJson(fact.config)),
-      fact.origin, rationale, FormatTime(event.time));
+      fact.origin, rationale, FormatTime(event.time), patch, code);
   RecordRequest(transaction, fact.trial.sweep, fact.idempotency_key, event.seq);
+}
+
+void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
+                        const EnvironmentRecorded& fact) {
+  transaction.Run("INSERT INTO @environments (sweep, executor, seq, record) VALUES (?, ?, ?, ?)",
+                  fact.sweep.value, fact.executor, event.seq.value, fact.record);
 }
 
 void Projection::Handle(sqlite::Transaction& transaction, const Event&, const TrialReopened& fact) {

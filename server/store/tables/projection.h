@@ -94,6 +94,8 @@ class Projection {
               const ExecutorQuarantined& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event,
               const ExecutorQuarantineEnded& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event,
+              const EnvironmentRecorded& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const ClockAdjusted& fact);
 
   // Converts a time of the log to the time that people see.

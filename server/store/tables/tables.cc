@@ -64,6 +64,15 @@ std::string TablesSql(const TableNames& names) {
   DROP TABLE IF EXISTS main.@requests;
   DROP TABLE IF EXISTS main.@clock;
   DROP TABLE IF EXISTS main.@activity;
+  DROP TABLE IF EXISTS main.@environments;
+
+  CREATE TABLE @environments (
+    sweep    INTEGER NOT NULL,
+    executor TEXT    NOT NULL,
+    seq      INTEGER NOT NULL,
+    record   TEXT    NOT NULL,
+    PRIMARY KEY (sweep, executor, seq)
+  ) WITHOUT ROWID;
 
   CREATE TABLE @clock (
     seq       INTEGER PRIMARY KEY,
@@ -121,8 +130,11 @@ std::string TablesSql(const TableNames& names) {
     checkpoint     TEXT,
     note           TEXT    NOT NULL DEFAULT '',
     tags           TEXT    NOT NULL DEFAULT '[]',
+    patch          TEXT,
+    code           TEXT,
     PRIMARY KEY (sweep, number)
   ) WITHOUT ROWID;
+  CREATE INDEX trials_by_code$ ON @trials (code) WHERE code IS NOT NULL;
   CREATE INDEX trials_by_state$ ON @trials (sweep, state);
   CREATE INDEX trials_by_best$ ON @trials (sweep, best) WHERE best IS NOT NULL;
 

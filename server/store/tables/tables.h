@@ -31,9 +31,9 @@ std::string ShownTimeSql(const std::string& events);
 // rows of trials know the log only up to its `seq`. `unshown` contains the events that the tables
 // could not take, and whether the next start must `retry` them.
 inline constexpr std::array kDerivedTables = {
-    "sweeps",       "policies",       "trials", "attempts",     "decisions", "clones",
-    "checkpoints",  "executors",      "front",  "report_index", "requests",  "trial_counts",
-    "logged_index", "logged_metrics", "clock",  "activity"};
+    "sweeps",       "policies",       "trials", "attempts",     "decisions",   "clones",
+    "checkpoints",  "executors",      "front",  "report_index", "requests",    "trial_counts",
+    "logged_index", "logged_metrics", "clock",  "activity",     "environments"};
 
 // A table whose rows belong to sweeps (column `sweep`), and the columns that identify a row.
 struct SweepTable {
@@ -56,6 +56,7 @@ inline constexpr SweepTable kSweepTables[] = {
     {"logged_index", "sweep, trial, seq"},
     {"logged_metrics", "sweep, name"},
     {"activity", "seq"},
+    {"environments", "sweep, executor, seq"},
 };
 
 // Raise it if projection.cc fills the same tables differently. Servers then rebuild them.

@@ -9,81 +9,13 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import EndToEnd, ROOT, free_port, sweep  # noqa: E402
-
-TRAIN = """
-import fcntl, json, os, sys
-from lib import net
-config = json.loads(open(sys.argv[1]).read())
-place = {"cwd": os.getcwd(), "file": os.path.realpath(__file__), "files": sorted(os.listdir("."))}
-open(os.environ["PLACES"] + f"/{os.environ['ATTUNE_TRIAL']}-{os.environ['RANK']}", "w").write(json.dumps(place))
-with open("result.txt", "w") as out:
-    out.write("mine")
-with open(os.environ["GATES"] + "/step-1", "a") as gate:
-    fcntl.flock(gate, fcntl.LOCK_SH)
-if os.environ["RANK"] == "0":
-    print(f"score={net.score(config['x'])}", flush=True)
-"""
-
-
-class Code(EndToEnd):
-    def setUp(self):
-        super().setUp()
-        self.port = free_port()
-        self.code = self.folder / "code"
-        self.places = self.folder / "places"
-        self.places.mkdir()
-        (self.code / "lib").mkdir(parents=True)
-        (self.code / "train.py").write_text(TRAIN)
-        (self.code / "lib/net.py").write_text("def score(x):\n    return x\n")
-        (self.code / "lib/__init__.py").write_text("")
-
-    def serve(self):
-        self.server = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", self.port, "--lease", 2)
-        self.server.await_stderr("executors ")
-
-    def executor(self, name):
-        """Starts an executor and returns it."""
-        process = self.start("executor", "--server", f"127.0.0.1:{self.port}", "--name", name, "--cpus", 2,
-                             "--data-dir", self.home(name), "--token-file", self.data / "join", "--interface", "lo")
-        self.await_event(lambda kind, data: kind == "executor_changed" and data["executor"] == name
-                         and data["state"] == "online")
-        return process
-
-    def home(self, name):
-        return self.folder / "hosts" / name
-
-    def spec(self, **changes):
-        by_lines = {} if "env" in changes else {"reports": {"pattern": r"score=(?P<score>\S+)"}}
-        return sweep(**{"command": [sys.executable, "-B", "train.py", "${config}"], "code": ".",
-                        "env": {"PLACES": str(self.places)}, **by_lines, "scheduler": {"name": "fifo"},
-                        "stop": {"max_trials": 1}, "failure": {"max_restarts": 0, "backoff": "0s"},
-                        "checkpoint": {"every": 0}, **changes})
-
-    def create(self, **changes):
-        """Creates a sweep and returns its id."""
-        (self.code / "sweep.yaml").write_text(json.dumps(self.spec(**changes)))
-        code, out, err = self.attune("sweep", "create", self.code / "sweep.yaml", "--data-dir", self.data)
-        self.assertEqual(code, 0, err)
-        return out.strip()
-
-    def completed(self, id="s1"):
-        self.await_event(lambda kind, data: kind == "sweep_changed" and data["sweep"] == id
-                         and data["state"] == "completed")
-
-    def place(self, trial=0, rank=0):
-        return json.loads((self.places / f"{trial}-{rank}").read_text())
-
-    def copies(self, name):
-        """Returns the folders with snapshots on a host."""
-        return [path for path in (self.home(name) / f"executors/{name}/code").glob("*") if path.name[0] != "."]
-
-    def stored_files(self):
-        return sorted(path.name for path in (self.data / "code/files").glob("*"))
+from carried_code import TRAIN, Code  # noqa: E402
+from support import ROOT, sweep  # noqa: E402
 
 
 class Running(Code):
@@ -231,6 +163,57 @@ class Repeating(Code):
         code, _, err = self.attune("trial", "checkout", "s1/0", self.code, "--data-dir", self.data)
         self.assertEqual(code, 1)
         self.assertIn("already exists", err)
+
+
+class Recording(Code):
+    def record(self):
+        """Waits until executor a has recorded the environment of the sweep, and returns the record."""
+        self.await_event(lambda kind, data: kind == "attempt_changed" and data["state"] == "running")
+        environment = self.until(lambda: self.get("/sweeps/s1/trials/0/environment")["executors"])
+        self.assertEqual([each["executor"] for each in environment], ["a"])
+        return environment[0]["record"]
+
+    def test_an_attempt_has_the_versions_with_which_it_ran(self):
+        gate = self.close_gate(1)
+        self.serve()
+        self.executor("a")
+        self.create()
+        record = self.record()
+        gate.close()
+        self.completed()
+        self.assertEqual(record["python"]["version"], sys.version.split()[0])
+        self.assertEqual(record["python"]["executable"], sys.executable)
+        self.assertIn("packages", record["python"])
+        self.assertIn(record["attune"], self.attune("version")[1])
+        self.assertNotIn("git", record, "the sweep has the commit of its code")
+        again = self.folder / "again"
+        code, _, err = self.attune("trial", "checkout", "s1/0", again, "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        environment = json.loads((again / "attune-trial/environment.json").read_text())
+        self.assertEqual(environment["executors"][0]["record"], record)
+
+    @unittest.skipUnless(shutil.which("git"), "this machine has no git")
+    def test_without_a_snapshot_an_attempt_has_the_git_commit_of_its_folder(self):
+        def git(*arguments):
+            command = ["git", "-C", self.code, "-c", "user.name=a", "-c", "user.email=a@example.com", *arguments]
+            return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+        git("init", "--quiet")
+        git("add", ".")
+        git("commit", "--quiet", "--message", "first")
+        (self.code / "lib/net.py").write_text("def score(x):\n    return 2 * x\n")
+        gate = self.close_gate(1)
+        self.serve()
+        self.executor("a")
+        spec = self.spec(env={"PLACES": str(self.places)}, reports={"pattern": r"score=(?P<score>\S+)"})
+        del spec["code"]
+        (self.code / "sweep.yaml").write_text(json.dumps(spec))
+        code, _, err = self.attune("sweep", "create", self.code / "sweep.yaml", "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        record = self.record()
+        gate.close()
+        self.completed()
+        self.assertEqual(record["git"], {"commit": git("rev-parse", "HEAD"), "dirty": True})
 
 
 class Storage(Code):

@@ -185,6 +185,14 @@ class Lists(Client):
         for copied in pickle.loads(pickle.dumps(detail)), copy.deepcopy(detail):
             self.assertEqual(copied, trial(0))
 
+    def test_a_trial_has_the_environment_of_its_attempts(self):
+        environment = {"attempt": 2, "executors": [{"executor": "box", "record": {"attune": "1.0"}}]}
+        detail = self.sweep(trial(7), environment, environment).trial(7)
+        self.assertEqual(detail.environment(), environment)
+        self.assertEqual(detail.environment(2), environment)
+        path = "GET /api/v1/sweeps/s1/trials/7"
+        self.assertEqual(self.asked(), [path, path + "/environment", path + "/environment?attempt=2"])
+
     def test_html_escapes_every_value(self):
         rows = [trial(0, config={MARKUP: MARKUP}, metrics={MARKUP: 1.0}, state=MARKUP)]
         best = {"trial": 0, "step": 3, "value": 0.5, "config": {MARKUP: MARKUP}, "metrics": {}}

@@ -76,7 +76,8 @@ const Section& NewTrialKeys() {
   static const Section section{.keys = {{.name = "config",
                                          .type = KeyType::kMap,
                                          .help = "The values of its parameters",
-                                         .required = true}}};
+                                         .required = true},
+                                        {.name = "patch"}}};
   return section;
 }
 
@@ -273,12 +274,14 @@ Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep) {
   return body.Finish(command);
 }
 
-Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space) {
+Body<NewTrial> ReadNewTrial(std::string_view text, const SearchSpace& space) {
   BodyReader body(text, NewTrialKeys());
-  std::optional<Config> config;
+  NewTrial trial;
   if (body.fields().IsGiven("config"))
-    config = ReadConfig(body.fields().spot("config"), space, body.faults());
-  return body.Finish(std::move(config).value_or(Config()));
+    trial.config =
+        ReadConfig(body.fields().spot("config"), space, body.faults()).value_or(Config());
+  trial.patch = body.fields().Get<std::string>("patch");
+  return body.Finish(std::move(trial));
 }
 
 Body<Annotation> ReadAnnotation(std::string_view text, const std::string& note,

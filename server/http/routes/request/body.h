@@ -21,8 +21,12 @@ struct Body {
 // {"max_trials": 40, "max_step": 27, "max_time": "2h", "max_gpu_hours": 50}
 Body<ExtendSweep> ReadExtension(std::string_view text, SweepId sweep);
 
-// {"config": {"lr": 0.1}}
-Body<Config> ReadNewTrial(std::string_view text, const SearchSpace& space);
+// {"config": {"lr": 0.1}, "patch": "--- a/train.py\n…"}
+struct NewTrial {
+  Config config;
+  std::string patch;  // empty: none
+};
+Body<NewTrial> ReadNewTrial(std::string_view text, const SearchSpace& space);
 
 // {"note": "uses the new loader", "add_tags": ["best"], "remove_tags": ["slow"]}
 // {"tags": ["best", "lr"]}

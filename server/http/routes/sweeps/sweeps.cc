@@ -82,6 +82,36 @@ Response Sweeps::RequireCode(const Request& request, const CodeSpec& code) {
        .bytes_max = code_ == nullptr ? 0 : static_cast<int64_t>(code_->bytes_max())});
 }
 
+// Adds the snapshots with the patches that parameters can choose, and keeps them while `kept`
+// exists.
+Status Sweeps::ApplyPatches(SweepSpec& spec, std::vector<std::shared_ptr<void>>& kept) {
+  CodeSpec& code = *spec.program.code;
+  code.patched.clear();
+  const auto combinations = PatchCombinations(spec.space, kMaxPatchedCode);
+  if (!combinations)
+    return Error{ErrorCode::kInvalid,
+                 "parameters: more than " + std::to_string(kMaxPatchedCode) +
+                     " combinations of patches; list fewer patches, or make several sweeps"};
+  for (const std::vector<std::string>& patches : *combinations) {
+    std::vector<std::string> texts;
+    std::string names;
+    for (const std::string& path : patches) {
+      Result<std::string> text = code_->ReadFile(code.digest, path, CodeStorage::kPatchBytesMax);
+      if (!text.ok())
+        return Error{text.error().code,
+                     "parameters: the patch " + path + ": " + text.error().message};
+      texts.push_back(*std::move(text));
+      names += (names.empty() ? "" : ", then ") + path;
+    }
+    Result<std::string> digest = code_->ApplyPatches(code.digest, texts);
+    if (!digest.ok())
+      return Error{digest.error().code, "parameters: " + names + ": " + digest.error().message};
+    kept.push_back(code_->Keep(*digest));
+    code.patched.push_back({patches, *std::move(digest)});
+  }
+  return {};
+}
+
 // Reads the results of earlier sweeps from the tables.
 Result<std::vector<WarmStart>> Sweeps::WarmStartsOf(const SweepSpec& spec) {
   std::vector<WarmStart> starts;
@@ -142,10 +172,12 @@ Response Sweeps::Create(const Request& request, const Target&) {
   if (!earlier.ok()) return Problem(earlier.error());
   if (*earlier) return AnswerCreated(request, **earlier);
   if (auto refusal = RefuseUndefinedSecrets(*parsed.spec)) return *std::move(refusal);
-  std::shared_ptr<void> kept;  // until the sweep is created
+  std::vector<std::shared_ptr<void>> kept;  // until the sweep is created
   if (const auto& code = parsed.spec->program.code) {
-    if (code_ != nullptr) kept = code_->Keep(code->digest);
-    if (!kept) return RequireCode(request, *code);
+    if (code_ != nullptr) kept.push_back(code_->Keep(code->digest));
+    if (kept.empty() || !kept.front()) return RequireCode(request, *code);
+    if (const Status applied = ApplyPatches(*parsed.spec, kept); !applied.ok())
+      return RefuseBody(applied.error(), request.body);
   }
   CreateSweep command{*std::move(parsed.spec), request.body, *std::move(key), request.actor};
   command.path = PathOf(request);

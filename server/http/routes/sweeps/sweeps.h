@@ -64,6 +64,7 @@ class Sweeps {
  private:
   std::optional<Response> RefuseUndefinedSecrets(const SweepSpec& spec);
   Response RequireCode(const Request& request, const CodeSpec& code);
+  Status ApplyPatches(SweepSpec& spec, std::vector<std::shared_ptr<void>>& kept);
   Result<std::vector<WarmStart>> WarmStartsOf(const SweepSpec& spec);
   Result<std::optional<SweepId>> FindRequested(const std::string& key);
   Response AnswerScheduled(SweepId id);

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,13 +14,16 @@
 
 namespace attune::server {
 
-// For each trial, the configurations with which its weights were trained, one after another. The
-// list follows the trials whose checkpoints the weights come from.
+// For each trial, the configurations and gangs with which its weights were trained, one after
+// another. The list follows the trials whose checkpoints the weights come from.
 class Lineages {
  public:
   struct Part {
     Config config;
     TrialNumber trial;  // the trial that trained with it
+    uint32_t attempt = 0;
+    int workers = 1;
+    std::optional<CheckpointId> checkpoint;  // from which it began; nullopt: none, or not known
   };
   using Lineage = std::map<Step, Part>;  // by first step; the first is step 0
 
@@ -40,7 +44,7 @@ class Lineages {
   static constexpr int kNone = -1;
 
   void Clone(TrialNumber trial, const CheckpointId& donor, const Config& config);
-  void Resume(TrialNumber trial, Step from, const Config& config);
+  void Resume(Part part, Step from);
   int Add(Link link);
 
   std::vector<Link> links_;
@@ -58,9 +62,10 @@ class Schedules {
   Response Get(const Request& request, const Target& target);
 
  private:
-  // Reads the sweep's events if it has clones or promotions. One request at a time reads them. The
-  // others wait here, and not while they hold a connection to the database.
-  Result<Lineages::Lineage> LineageOf(const TrialRow& trial);
+  // Reads the sweep's events if it has clones, promotions or gangs that change their sizes. One
+  // request at a time reads them. The others wait here, and not while they hold a connection to the
+  // database.
+  Result<Lineages::Lineage> LineageOf(const TrialRow& trial, const GangSpec& gang);
 
   Reader& reader_;
   std::mutex one_at_a_time_;

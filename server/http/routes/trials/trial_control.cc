@@ -1,5 +1,6 @@
 #include "server/http/routes/trials/trials.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "server/http/routes/request/body.h"
 #include "server/http/routes/request/query.h"
 #include "server/http/transport/problem.h"
+#include "system/sha256.h"
 
 namespace attune::server {
 
@@ -21,8 +23,15 @@ Response Trials::Enqueue(const Request& request, const Target& target) {
   if (!sweep.ok()) return Problem(sweep.error());
   auto body = ReadNewTrial(request.body, sweep->spec.space);
   if (!body.value) return Refuse(body.faults);
-  const auto events =
-      backend_.Execute(EnqueueTrial{target.sweep(), *std::move(body.value), *key}, request.actor);
+  EnqueueTrial command{target.sweep(), std::move(body.value->config), *key};
+  std::shared_ptr<void> kept;  // until the trial is enqueued
+  if (!body.value->patch.empty()) {
+    auto patched = ApplyPatch(sweep->spec, command.config, body.value->patch);
+    if (!patched.ok()) return ProblemOfBody(patched.error());
+    kept = code_->Keep(patched->code);
+    command.patch = *std::move(patched);
+  }
+  const auto events = backend_.Execute(std::move(command), request.actor);
   std::optional<TrialId> trial;
   if (events.ok() && !events->empty()) {
     trial = std::get<TrialCreated>(events->front().fact).trial;
@@ -40,6 +49,17 @@ Response Trials::Enqueue(const Request& request, const Target& target) {
     created.Set("Location", "/api/v1/sweeps/" + ToString(trial->sweep) + "/trials/" +
                                 std::to_string(trial->number.value));
   return created;
+}
+
+Result<TrialPatch> Trials::ApplyPatch(const SweepSpec& spec, const Config& config,
+                                      const std::string& text) {
+  const std::string base = CodeDigestOf(spec, config);
+  if (base.empty() || code_ == nullptr)
+    return Error{ErrorCode::kInvalid,
+                 "patch: the sweep carries no code; create one with the key `code`"};
+  Result<std::string> code = code_->ApplyPatches(base, {text});
+  if (!code.ok()) return Error{code.error().code, "patch: " + code.error().message};
+  return TrialPatch{.sha256 = Sha256::HexOf(text), .code = *std::move(code)};
 }
 
 Response Trials::Kill(const Request& request, const Target& target) {

@@ -56,6 +56,17 @@ Response Trials::Explain(const Request& request, const Target& target) {
   return Render(RenderExplanation(*trial, *explanation));
 }
 
+Response Trials::Environment(const Request& request, const Target& target) {
+  constexpr int64_t kMost = std::numeric_limits<uint32_t>::max();
+  // 0 means the newest attempt.
+  const auto attempt = IntegerQuery(request, "attempt", 0, 1, kMost);
+  if (!attempt.ok()) return Problem(attempt.error());
+  const auto asked = *attempt > 0 ? std::optional(static_cast<uint32_t>(*attempt)) : std::nullopt;
+  const auto environment = reader_.Environment(target.trial, asked);
+  if (!environment.ok()) return Problem(environment.error());
+  return Render(RenderEnvironment(*environment));
+}
+
 Response Trials::Logs(const Request& request, const Target& target) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   const auto trial = reader_.Trial(target.trial);

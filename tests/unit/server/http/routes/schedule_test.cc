@@ -16,9 +16,13 @@ class Story {
   Story& Create(uint32_t trial, double lr) {
     return Add(TrialCreated{.trial = Id(trial), .config = Lr(lr)});
   }
-  Story& Assign(uint32_t trial, uint32_t attempt, int64_t from) {
-    AttemptAssigned fact{.attempt = {Id(trial), attempt}};
-    if (from > 0) fact.resume = CheckpointRef{.step = Step(from)};
+  Story& Assign(uint32_t trial, uint32_t attempt, int64_t from, size_t workers = 1) {
+    AttemptAssigned fact{.attempt = {Id(trial), attempt}, .ranks = std::vector<RankSlot>(workers)};
+    if (from > 0)
+      fact.resume =
+          CheckpointRef{.step = Step(from),
+                        .path = "/data/sweeps/s1/trials/" + std::to_string(trial) +
+                                "/checkpoints/step-" + std::to_string(from) + "-attempt-1"};
     return Add(std::move(fact));
   }
   // The trial takes over the donor's checkpoint at its current step.
@@ -30,6 +34,8 @@ class Story {
   Story& Promote(uint32_t trial, double lr) {
     return Add(TrialPromoted{.trial = Id(trial), .config = Lr(lr)});
   }
+
+  const Lineages& lineages() const { return lineages_; }
 
   // A lineage as text: 0: lr 0.1 by 2; 4: …
   std::string LineageOf(uint32_t trial) const {
@@ -81,6 +87,21 @@ TEST(Lineages, ReplacesStepsThatAreTrainedAgain) {
   EXPECT_EQ(story.Assign(0, 3, 6).LineageOf(0), "0: 0.1 by 0; 4: 0.2 by 0");
   EXPECT_EQ(story.Assign(0, 4, 2).LineageOf(0), "0: 0.1 by 0; 2: 0.2 by 0");
   EXPECT_EQ(story.Assign(0, 5, 0).LineageOf(0), "0: 0.2 by 0");
+}
+
+TEST(Lineages, APartBeginsIfTheGangChangesItsSize) {
+  Story story;
+  story.Create(0, 0.1).Assign(0, 1, 0, 4).Assign(0, 2, 3, 4).Assign(0, 3, 5, 2);
+  const Lineages::Lineage lineage = story.lineages().LineageOf(TrialNumber(0));
+  ASSERT_EQ(lineage.size(), 2u);
+  const Lineages::Part& first = lineage.at(Step(0));
+  EXPECT_EQ(first.attempt, 1u);
+  EXPECT_EQ(first.workers, 4);
+  EXPECT_FALSE(first.checkpoint);
+  const Lineages::Part& second = lineage.at(Step(5));
+  EXPECT_EQ(second.attempt, 3u);
+  EXPECT_EQ(second.workers, 2);
+  EXPECT_EQ(ToString(*second.checkpoint), "s1/0/1-5");
 }
 
 }  // namespace
