@@ -30,7 +30,7 @@ constexpr long kRedirectionProtocols = CURLPROTO_HTTP | CURLPROTO_HTTPS;
 constexpr long kRedirectionsMax = 10;
 constexpr int kDoublingsMax = 10;                       // of the backoff
 constexpr std::chrono::milliseconds kTickInterval{50};  // while nothing is transferred
-// Other programs may fill the disk, so its free space is checked again after so many bytes.
+// Other programs may fill the disk, so its free space is checked again after this many bytes.
 constexpr uint64_t kSpaceCheckBytes = 16 << 20;
 
 struct Job {

@@ -56,8 +56,8 @@ Result<bool> IsDownloaded(const std::filesystem::path& path, const std::string& 
 // from it if the server supports that. One call at a time may download to a path. Its folder must
 // exist.
 //
-// A login for a host can be in ~/.netrc. Proxies are those of the environment (https_proxy and so
-// on). The environment variable SSL_CERT_FILE can name the file with certificates of authorities.
+// A login for a host can be in ~/.netrc. Environment variables such as https_proxy name proxies.
+// SSL_CERT_FILE can name the file with certificates of authorities.
 //
 // Messages begin with the URL without its secrets.
 //

@@ -212,7 +212,8 @@ class Recorder {
     trial.filled_disk |= forgiven;
     if (trial.state == TrialState::kRunning && fact.outcome == Outcome::kFailed &&
         fact.failure.kind != FailureKind::kLease && fact.failure.kind != FailureKind::kHost &&
-        fact.failure.kind != FailureKind::kEnvironment && !forgiven && !RetriesElsewhere(sweep, trial, fact.failure))
+        fact.failure.kind != FailureKind::kEnvironment && !forgiven &&
+        !RetriesElsewhere(sweep, trial, fact.failure))
       ++trial.failures;
   }
   void operator()(const TrialRequeued& fact) {
