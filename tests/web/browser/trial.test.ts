@@ -42,8 +42,8 @@ describe('a trial', () => {
     world.schedules.set('s1/9', {
       ...{ sweep: 's1', trial: 9, step: 3, best: null, file: '' },
       schedule: [
-        { step: 0, trial: 3, config: { lr: 0.1 } },
-        { step: 3, trial: 9, config: { lr: 0.12 } },
+        { step: 0, trial: 3, attempt: 1, workers: 1, config: { lr: 0.1 }, checkpoint: null },
+        { step: 3, trial: 9, attempt: 2, workers: 1, config: { lr: 0.12 }, checkpoint: 's1/3/1-3' },
       ],
     });
     const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/9');
@@ -58,6 +58,27 @@ describe('a trial', () => {
     expect(await rows.allTextContents()).toEqual(['0trial 3lr 0.1', '3itselflr 0.12']);
     await rows.getByRole('link', { name: 'trial 3' }).click();
     await page.getByRole('heading', { name: 'Trial 3' }).waitFor();
+  });
+
+  it('shows with which versions its attempts ran', async () => {
+    const world = smallWorld();
+    world.clone(world.trial('s1', 9), 3, 3);
+    const recorded = '2026-11-21T10:00:00.000000Z';
+    for (const [attempt, torch] of ['2.2.0', '2.3.0'].entries()) {
+      const python = { executable: '/usr/bin/python3', version: '3.11.7', packages: { torch } };
+      world.environments.set(`s1/9/${attempt + 1}`, [
+        { executor: 'box', recorded, record: { cpu: 'EPYC', python } },
+      ]);
+    }
+    const page = await harness.open(await harness.serve(world), '/sweeps/s1/trials/9');
+    const attempts = page.getByTestId('attempts').locator('.attempt');
+    const newest = attempts.last().locator('details');
+    await newest.getByText('Python 3.11.7 · torch 2.3.0').click();
+    await newest.getByText('torch==2.3.0').waitFor();
+    await newest.getByText('EPYC').waitFor();
+    const first = attempts.first().locator('details');
+    await first.getByText('Environment').click();
+    await first.getByText('torch==2.2.0').waitFor();
   });
 
   it('that the scheduler has paused shows why, and what it waits for', async () => {

@@ -83,6 +83,8 @@ export function newTrial(
     config,
     origin: 'random',
     rationale: drawn,
+    code: '',
+    patch: '',
     created,
     ended: null,
     attempt_count: 0,

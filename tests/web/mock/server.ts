@@ -182,7 +182,7 @@ export class MockServer {
       return json(response, 200, { branches: branchesOf(this.world, id), next_page_token: '' });
     const checkpoint = /^\/trials\/(\d+)\/checkpoints\/([\d-]+)(\/content)?$/.exec(rest);
     if (checkpoint) return this.checkpoint(id, checkpoint, url, response);
-    const trial = /^\/trials\/(\d+)(\/logs|\/logged|\/schedule)?$/.exec(rest);
+    const trial = /^\/trials\/(\d+)(\/logs|\/logged|\/schedule|\/environment)?$/.exec(rest);
     const found = trial && this.world.trialsOf(id)[Number(trial[1])];
     if (!found)
       return problem(response, 404, 'No such trial', `Sweep ${id} has no ${rest.slice(1)}.`);
@@ -191,6 +191,11 @@ export class MockServer {
       const after = Number(url.searchParams.get('after'));
       const points = this.world.logged.get(`${id}/${found.number}`) ?? [];
       return json(response, 200, { logged: points.filter(({ seq }) => seq > after) });
+    }
+    if (trial[2] === '/environment') {
+      const attempt = Number(url.searchParams.get('attempt') ?? found.attempt_count);
+      const executors = this.world.environments.get(`${id}/${found.number}/${attempt}`) ?? [];
+      return json(response, 200, { attempt, executors });
     }
     if (trial[2] === '/schedule') {
       const alone = { schedule: [{ step: 0, trial: found.number, config: found.config }] };

@@ -6,6 +6,7 @@ import type {
   Config,
   Decision,
   Executor,
+  ExecutorEnvironment,
   ExecutorOccupancy,
   HeldAttempt,
   Importance,
@@ -53,6 +54,8 @@ export class World {
   readonly replays = new Map<string, Replay>();
   /** By sweep and trial, s1/3. */
   readonly schedules = new Map<string, Schedule>();
+  /** By sweep, trial and attempt, s1/3/1. */
+  readonly environments = new Map<string, ExecutorEnvironment[]>();
   readonly logged = new Map<string, LoggedPoint[]>();
   /** By sweep and trial, s1/3: the trials whose checkpoints it has resumed from. */
   readonly clones = new Map<string, Curve['clones']>();

@@ -82,7 +82,10 @@ describe('the attempts of a trial', () => {
 });
 
 describe('the points where a trial continued from others', () => {
-  const part = (trial: number, step: number) => ({ trial, step, config: {} });
+  const part = (trial: number, step: number) => ({
+    ...{ trial, step, config: {} },
+    ...{ attempt: 1, workers: 1, checkpoint: null },
+  });
 
   it('follow from its schedule', () => {
     expect(clonesOf([part(1, 0), part(2, 3), part(1, 6)], 1)).toEqual([{ donor: 2, step: 6 }]);

@@ -2,6 +2,7 @@ import type {
   Activity,
   AccessToken,
   AnyObject,
+  AttemptEnvironment,
   Branch,
   CheckpointDetail,
   Config,
@@ -295,6 +296,10 @@ export const api = {
   },
   replay(id: string, changes: object): Promise<Replay> {
     return postJson(`${sweepPath(id)}:replay`, changes);
+  },
+  environment(id: string, number: number, attempt: number, signal?: AbortSignal) {
+    const path = `${sweepPath(id)}/trials/${number}/environment?attempt=${attempt}`;
+    return getJson<AttemptEnvironment>(path, signal);
   },
   schedule(id: string, number: number, signal?: AbortSignal): Promise<Schedule> {
     return getJson(`${sweepPath(id)}/trials/${number}/schedule`, signal);

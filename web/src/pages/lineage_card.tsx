@@ -35,10 +35,11 @@ export function LineageCard({
           },
           {
             label: 'with',
-            cell: ({ config }) =>
-              Object.entries(config)
-                .map(([name, value]) => `${name} ${formatConfig(value)}`)
-                .join(', '),
+            cell: ({ config, workers }) =>
+              [
+                ...Object.entries(config).map(([name, value]) => `${name} ${formatConfig(value)}`),
+                ...(workers > 1 ? [`${workers} workers`] : []),
+              ].join(', '),
           },
         ]}
         rows={parts}

@@ -13,6 +13,7 @@ import { formatDuration, parseTime } from '../model/time';
 import { trialUrl } from '../router';
 import { DataTable, type TableColumn } from '../ui/data_table';
 import { When } from '../ui/parts';
+import { Environment } from './attempt_environment';
 
 /** Why the trial has its configuration, with links to the trials it is based on. */
 export function Origin({ trial }: { trial: TrialDetail }): JSX.Element {
@@ -25,6 +26,11 @@ export function Origin({ trial }: { trial: TrialDetail }): JSX.Element {
           trial {number}{' '}
         </a>
       ))}
+      {trial.patch !== '' && (
+        <>
+          It runs patched code: <code title={trial.patch}>{trial.patch.slice(0, 12)}</code>.
+        </>
+      )}
     </p>
   );
 }
@@ -103,7 +109,12 @@ export function Attempts({ trial }: { trial: TrialDetail }): JSX.Element {
       <h2 id="attempts-title">Attempts</h2>
       {trial.attempts.length === 0 && <p class="muted">It has not started yet.</p>}
       {trial.attempts.map((attempt, index) => (
-        <AttemptCard key={attempt.number} attempt={attempt} why={begun[index] ?? ''} />
+        <AttemptCard
+          key={attempt.number}
+          trial={trial}
+          attempt={attempt}
+          why={begun[index] ?? ''}
+        />
       ))}
     </section>
   );
@@ -119,7 +130,15 @@ const outcomeState: Record<Attempt['outcome'], string> = {
   killed: 'killed',
 };
 
-function AttemptCard({ attempt, why }: { attempt: Attempt; why: string }): JSX.Element {
+function AttemptCard({
+  trial,
+  attempt,
+  why,
+}: {
+  trial: TrialDetail;
+  attempt: Attempt;
+  why: string;
+}): JSX.Element {
   const failure = attempt.failure ? splitFailure(attempt.failure) : undefined;
   return (
     <article class="attempt">
@@ -161,6 +180,7 @@ function AttemptCard({ attempt, why }: { attempt: Attempt; why: string }): JSX.E
           </li>
         ))}
       </ul>
+      <Environment trial={trial} attempt={attempt} />
     </article>
   );
 }
