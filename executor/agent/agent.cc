@@ -12,10 +12,10 @@
 
 #include "attune/v1/executor.grpc.pb.h"
 #include "base/version.h"
-#include "code/tree.h"
 #include "executor/agent/backoff.h"
 #include "executor/agent/connection.h"
 #include "executor/agent/data_folder.h"
+#include "executor/agent/fetchers.h"
 #include "executor/agent/fetching_gangs.h"
 #include "executor/agent/log_reader.h"
 #include "executor/agent/machine.h"
@@ -28,12 +28,10 @@
 #include "executor/gang/supervisor.h"
 #include "executor/health/health_watch.h"
 #include "executor/processes/boot_clock.h"
+#include "executor/record/environment_recorder.h"
 #include "executor/transfer/checkpoint_sender.h"
-#include "executor/transfer/direct_pieces.h"
 #include "executor/transfer/direct_sender.h"
-#include "executor/transfer/fetcher.h"
 #include "executor/transfer/remover.h"
-#include "executor/transfer/server_pieces.h"
 #include "logging/log.h"
 #include "system/mailbox.h"
 #include "system/numbers_file.h"
@@ -167,6 +165,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   void OnEnded(const gang::AttemptId& attempt, const gang::Ended& ended) {
     gangs_.OnEnded(attempt);
     health_->OnGangGone(attempt);
+    recorder_.OnGangGone(attempt);
     // The server learns of the problem before the end, so that it does not assign the trial to this
     // host again.
     if (ended.failure && ended.failure->disk_full)
@@ -194,6 +193,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
                                                spec.files_dir};
     if (spec.code) folders.push_back(spec.work_dir);
     health_->OnGangStarted(spec.attempt, std::move(folders));
+    recorder_.OnGangStarted(spec);
     supervisor_->Run(std::move(spec));
   }
   void Cancel(const gang::AttemptId& attempt, gang::CancelReason reason) override {
@@ -219,16 +219,16 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   // elsewhere, so they must not start.
   void CheckLease() { machine_.Step(CurrentTime()); }
 
-  std::filesystem::path CodeFolder() const { return lock_.folder / "code"; }
-  void FetchCode(const gang::GangSpec& spec) {
-    code_fetcher_->Fetch(spec.attempt, spec.code->files, spec.code->files.code,
-                         [spec](const std::filesystem::path& copy) {
-                           const Status made = gang::MakeFolders(spec);
-                           return made.ok() ? code::MakeWorkFolder(copy, spec.work_dir,
-                                                                   spec.program.working_directory,
-                                                                   spec.code->writable)
-                                            : made;
-                         });
+  // Passes the results of a fetcher, or of the builder of environments, to the waiting gangs.
+  template <typename Result>
+  std::function<void(const gang::AttemptId&, Result)> PostResults(
+      void (FetchingGangs::*on_result)(const gang::AttemptId&, const Result&)) {
+    return [this, on_result](const gang::AttemptId& attempt, Result result) {
+      Post([this, on_result, attempt, result = std::move(result)] {
+        CheckLease();
+        (gangs_.*on_result)(attempt, result);
+      });
+    };
   }
 
   void Remove(const Removals& removals) override { remover_.SetRemovals(removals); }
@@ -248,22 +248,14 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   Mailbox<std::function<void()>> mailbox_;
   const std::unique_ptr<ServerChannel> channel_;
   Machine machine_;
+  CommandProcesses commands_;
   std::unique_ptr<gang::Supervisor> supervisor_;
   FetchingGangs gangs_;
   Remover remover_;
   LogReader log_reader_;
   CheckpointSender sender_;
-  // The sources of a fetcher; each fetcher uses its own on its own thread.
-  struct Sources {
-    Sources(ServerStub stub, const std::string& token)
-        : server(std::move(stub), token), direct(server) {}
-    ServerPieces server;
-    DirectPieces direct;
-  };
-  Sources checkpoint_sources_;
-  Sources code_sources_;
-  std::unique_ptr<Fetcher> checkpoint_fetcher_;
-  std::unique_ptr<Fetcher> code_fetcher_;
+  EnvironmentRecorder recorder_;
+  std::unique_ptr<Fetchers> fetchers_;
   std::unique_ptr<HealthWatch> health_;
   std::unique_ptr<Connection> connection_;  // null while the channel opens
   uint64_t connection_number_ = 0;
@@ -285,27 +277,26 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
       log_position_file_(lock_.folder / "seen", 3, 1),
       pinned_(options_.fingerprint.empty() ? std::nullopt
                                            : std::optional<PinnedServer>(options_.fingerprint)),
-      direct_sender_(folders_, CodeFolder(), options_.host.address),
+      direct_sender_(folders_, Fetchers::CodeFolder(lock_.folder), options_.host.address),
       channel_(MakeServerChannel(options_, pinned_)),
       machine_(MakeHello(options_, lock_.started_us, direct_sender_, log_position_file_), folders_,
                std::random_device{}(), *this, gangs_, *this, options_.give_up,
                options_.time_left ? gang::BootClock::now() + *options_.time_left : Machine::kNever),
-      gangs_(*this,
-             {.checkpoint =
-                  [this](const auto& attempt, const auto& files, const auto& digest) {
-                    checkpoint_fetcher_->Fetch(attempt, files, digest);
-                  },
-              .code = [this](const gang::GangSpec& spec) { FetchCode(spec); },
-              .release =
-                  [this](const auto& attempt) {
-                    checkpoint_fetcher_->Release(attempt);
-                    code_fetcher_->Release(attempt);
-                  }},
-             [this](const gang::AttemptId& attempt, gang::Ended ended) {
-               Post([this, fact = gang::Fact{attempt, CurrentTime().wall_us, std::move(ended)}] {
-                 OnFact(fact);
-               });
-             }),
+      gangs_(
+          *this,
+          {.checkpoint =
+               [this](const auto& attempt, const auto& files, const auto& digest) {
+                 fetchers_->FetchCheckpoint(attempt, files, digest);
+               },
+           .code = [this](const gang::GangSpec& spec) { fetchers_->FetchCode(spec); },
+           .data = [this](const gang::GangSpec& spec) { fetchers_->FetchData(spec); },
+           .environment = [this](const gang::GangSpec& spec) { fetchers_->BuildEnvironment(spec); },
+           .release = [this](const auto& attempt) { fetchers_->Release(attempt); }},
+          [this](const gang::AttemptId& attempt, gang::Ended ended) {
+            Post([this, fact = gang::Fact{attempt, CurrentTime().wall_us, std::move(ended)}] {
+              OnFact(fact);
+            });
+          }),
       remover_(
           folders_,
           {.checkpoint =
@@ -326,12 +317,17 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
                   }),
       sender_(
           folders_, [this] { return channel_->stub(); }, options_.token),
-      checkpoint_sources_([this] { return channel_->stub(); }, options_.token),
-      code_sources_([this] { return channel_->stub(); }, options_.token),
+      recorder_({options_.version, options_.resources.gpus > 0},
+                [this](const gang::AttemptId& attempt, std::string record) {
+                  Post([this, attempt, record = std::move(record)] {
+                    machine_.OnRecorded(attempt, record, CurrentTime());
+                  });
+                }),
       end_(ended_.get_future()) {}
 
 Agent::Impl::~Impl() {
   if (!thread_.joinable()) return;
+  if (end_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) recorder_.AwaitIdle();
   Post([this] { Stop(); });
   thread_.join();
 }
@@ -339,11 +335,13 @@ Agent::Impl::~Impl() {
 Status Agent::Impl::Start() {
   Result<std::unique_ptr<gang::Supervisor>> supervisor = gang::Supervisor::Start(
       {.launcher_log_dir = folders_.Launchers(),
+       .containers_dir = lock_.folder / "containers",
        .timing = options_.gang_timing,
        .launcher = options_.launcher,
        .cgroups = {.identity = HostIdentity(options_)},
        .may_read = [this] { return MayRead(); },
        .discard = [this](std::filesystem::path folder) { remover_.Discard(std::move(folder)); },
+       .is_other_child = [this](pid_t pid) { return commands_.Contains(pid); },
        .log_bytes_max = options_.log_bytes_max},
       [this](gang::Fact fact) {
         ++facts_in_mailbox_;
@@ -356,30 +354,17 @@ Status Agent::Impl::Start() {
   supervisor_ = std::move(supervisor.value());
   const CopyLimits limits{.bytes_max = options_.copies_bytes_max,
                           .disk_free_bytes_min = DiskFreeMin(options_)};
-  checkpoint_fetcher_ = std::make_unique<Fetcher>(
-      kCheckpoints, lock_.folder / "copies", limits, checkpoint_sources_.direct,
-      [this](const gang::AttemptId& attempt, Fetched fetched) {
-        Post([this, attempt, fetched = std::move(fetched)] {
-          CheckLease();
-          gangs_.OnCheckpoint(attempt, fetched);
-        });
-      });
-  code_fetcher_ =
-      std::make_unique<Fetcher>(kCode, CodeFolder(), limits, code_sources_.direct,
-                                [this](const gang::AttemptId& attempt, Fetched fetched) {
-                                  Post([this, attempt, fetched = std::move(fetched)] {
-                                    CheckLease();
-                                    gangs_.OnCode(attempt, fetched);
-                                  });
-                                });
+  fetchers_ = std::make_unique<Fetchers>(
+      lock_.folder, limits, [this] { return channel_->stub(); }, options_.token, commands_,
+      Fetchers::Results{.checkpoint = PostResults(&FetchingGangs::OnCheckpoint),
+                        .code = PostResults(&FetchingGangs::OnCode),
+                        .data = PostResults(&FetchingGangs::OnData),
+                        .environment = PostResults(&FetchingGangs::OnEnvironment)});
   health_ = std::make_unique<HealthWatch>(
       MakeHealthCheck(options_),
       HealthWatch::Events{.checked =
                               [this](const HostHealth& seen) {
-                                if (seen.disk_is_short) {
-                                  checkpoint_fetcher_->EvictUnused();
-                                  code_fetcher_->EvictUnused();
-                                }
+                                if (seen.disk_is_short) fetchers_->EvictUnused();
                                 Post([] {});  // wakes the thread up, which reads the latest health
                               },
                           .fills_disk =
@@ -401,8 +386,7 @@ void Agent::Impl::RunThread() {
     ResumeReadingIfPaused();
   }
   health_.reset();
-  checkpoint_fetcher_.reset();
-  code_fetcher_.reset();
+  fetchers_.reset();
   supervisor_.reset();
   ended_.set_value(machine_.exit());
 }

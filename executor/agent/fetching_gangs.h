@@ -1,25 +1,30 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "executor/agent/machine.h"
+#include "executor/environments/environment_builder.h"
 #include "executor/transfer/fetcher.h"
 
 namespace attune::agent {
 
-// Delays gangs until the files that they need have been fetched: their code, and the checkpoint
-// from which rank 0 resumes if it is on another host. Passes all other gangs to the supervisor
+// Delays gangs until the files that they need have been fetched: their code, their data, and the
+// checkpoint from which rank 0 resumes if it is on another host. A gang also waits for its
+// environment, whose build begins when the code is here. Passes all other gangs to the supervisor
 // immediately. Not thread-safe.
 class FetchingGangs final : public Gangs {
  public:
   // Functions that begin transfers, and that release all copies of an attempt.
   struct Fetches {
     std::function<void(const gang::AttemptId&, const gang::RemoteFiles&, const std::string& digest)>
-        checkpoint;                                   // OnCheckpoint() follows
-    std::function<void(const gang::GangSpec&)> code;  // OnCode() follows
+        checkpoint;                                          // OnCheckpoint() follows
+    std::function<void(const gang::GangSpec&)> code;         // OnCode() follows
+    std::function<void(const gang::GangSpec&)> data;         // OnData() follows for each file
+    std::function<void(const gang::GangSpec&)> environment;  // OnEnvironment() follows
     std::function<void(const gang::AttemptId&)> release;
   };
 
@@ -31,6 +36,8 @@ class FetchingGangs final : public Gangs {
 
   void OnCheckpoint(const gang::AttemptId& attempt, const Fetched& fetched);
   void OnCode(const gang::AttemptId& attempt, const Fetched& fetched);
+  void OnData(const gang::AttemptId& attempt, const Fetched& fetched);
+  void OnEnvironment(const gang::AttemptId& attempt, const BuiltEnvironment& built);
   void OnEnded(const gang::AttemptId& attempt) { fetches_.release(attempt); }
 
   void Run(gang::GangSpec spec) override;
@@ -44,7 +51,8 @@ class FetchingGangs final : public Gangs {
  private:
   struct Waiting {
     gang::GangSpec spec;
-    int fetches = 0;  // that have not finished
+    int fetches = 0;                    // that have not finished
+    std::filesystem::path environment;  // in which the program runs; empty: that of the executor
     // Calls for the gang when it runs. The newest of each kind replaces the earlier ones.
     bool yields = false;
     bool peers_finished = false;
@@ -52,7 +60,7 @@ class FetchingGangs final : public Gangs {
     std::optional<channel::Rendezvous> rank_zero;
   };
 
-  // Runs the gang if nothing is left to fetch. `use` sets the fetched folder in its specification.
+  // Runs the gang if nothing is left to fetch. `use` adds the fetched folder to its specification.
   template <typename Use>
   void OnFetched(const gang::AttemptId& attempt, const Fetched& fetched, Use use);
   void RunNow(const gang::AttemptId& attempt, Waiting waiting);

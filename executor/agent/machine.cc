@@ -428,6 +428,14 @@ void Machine::OnSweepRemoved(uint64_t sweep, const Now& now) {
   outbox_.Add(std::move(fact));
 }
 
+void Machine::OnRecorded(const gang::AttemptId& attempt, std::string record, const Now& now) {
+  v1::Fact fact;
+  *fact.mutable_attempt() = ToProto(attempt);
+  fact.set_time_us(now.wall_us);
+  fact.mutable_recorded()->set_record(std::move(record));
+  outbox_.Add(std::move(fact));
+}
+
 // Repeats if a gang could not be started, because another gang may have waited for its GPUs.
 void Machine::Reconcile(const Now& now) {
   while (!Perform(reconciler_.Reconcile(), now)) {

@@ -131,6 +131,8 @@ class Machine {
   void OnCheckpointGone(const v1::CheckpointName& checkpoint, const Now& now);
   void OnSweepRemoved(uint64_t sweep, const Now& now);
   void OnLog(v1::LogChunk chunk);
+  // A new record of the environment for the attempt and those after it.
+  void OnRecorded(const gang::AttemptId& attempt, std::string record, const Now& now);
 
   // Sets the state of the host. The server is told of a problem when it changes, and, after the
   // first problem, again after each Welcome. Heartbeats carry the numbers.

@@ -72,6 +72,8 @@ v1::Failure::Kind ToProto(gang::FailureKind kind) {
       return v1::Failure::HOST;
     case gang::FailureKind::kDisk:
       return v1::Failure::DISK;
+    case gang::FailureKind::kEnvironment:
+      return v1::Failure::ENVIRONMENT;
   }
   return v1::Failure::KIND_UNSPECIFIED;
 }
@@ -178,6 +180,11 @@ gang::Code ToCode(const v1::Code& code) {
           .writable = code.writable()};
 }
 
+gang::DataFile ToDataFile(const v1::Data& data) {
+  return {
+      .name = data.name(), .url = data.url(), .sha256 = data.sha256(), .variable = data.variable()};
+}
+
 gang::KnownFiles ToKnownFiles(const v1::KnownFiles& files) {
   gang::KnownFiles known{.attempts = files.attempts(), .checkpoints = {}};
   for (const v1::CheckpointName& checkpoint : files.checkpoints())
@@ -226,6 +233,15 @@ Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Fold
   spec.program.working_directory = program.working_directory();
   spec.program.report_pattern = program.report_pattern();
   if (program.has_code()) spec.code = ToCode(program.code());
+  for (const v1::Data& data : program.data()) spec.data.push_back(ToDataFile(data));
+  if (program.has_environment_files() && !program.environment_files().container().empty()) {
+    spec.container = {.image = program.environment_files().container(),
+                      .engine = program.environment_files().engine()};
+  } else if (program.has_environment_files()) {
+    spec.environment_files = {.python = program.environment_files().python(),
+                              .wheels = program.environment_files().wheels(),
+                              .root = {}};
+  }
   spec.program.log_patterns.assign(assignment.log_patterns().begin(),
                                    assignment.log_patterns().end());
   spec.config = std::move(config.value());

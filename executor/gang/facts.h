@@ -23,7 +23,17 @@ struct Started {
 // Every rank on this host has finished its first optimizer step.
 struct FirstStep {};
 
-enum class FailureKind { kExit, kSignal, kStall, kStart, kProtocol, kLease, kHost, kDisk };
+enum class FailureKind {
+  kExit,
+  kSignal,
+  kStall,
+  kStart,
+  kProtocol,
+  kLease,
+  kHost,
+  kDisk,
+  kEnvironment
+};
 
 struct Failure {
   FailureKind kind = FailureKind::kExit;

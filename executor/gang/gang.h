@@ -21,6 +21,7 @@
 #include "executor/logs/log_limit.h"
 #include "executor/logs/log_reports.h"
 #include "executor/processes/cgroup.h"
+#include "executor/processes/container_list.h"
 #include "executor/processes/environment.h"
 #include "executor/processes/guard.h"
 #include "executor/processes/held_port.h"
@@ -80,6 +81,7 @@ class Gang final : private Rank::Owner {
     // available.
     std::function<std::unique_ptr<Cgroup>()> cgroup;
     SocketFolder* sockets = nullptr;  // null: not available
+    const ContainerList& containers;
     // Finds or starts a launcher for the program, if it supports one.
     std::function<Result<LauncherChoice>(const LaunchedProgram& program)> launcher_for;
     FactSink facts;
@@ -125,7 +127,8 @@ class Gang final : private Rank::Owner {
   // The launcher that forked its ranks; null if they were spawned.
   const Launcher* launcher() const { return launcher_; }
 
-  bool has_rank(pid_t pid) const;
+  // Whether the child of this process is a rank, or removes the container of one.
+  bool has_child(pid_t pid) const;
 
  private:
   enum class Phase { kStarting, kRunning, kEnding, kGone };
@@ -166,6 +169,7 @@ class Gang final : private Rank::Owner {
   void ListenForDescendants(Rank& rank);
   std::optional<Outlets> OpenOutlets(Rank& rank);  // nullopt: the gang has failed
   void SpawnAll();
+  Result<Child> SpawnRank(const Rank& rank, const Outlets& outlets);
   void ForkOne(size_t index);
   void OnForked(size_t index, Result<Child> child);
   FailureKind ForkFailureKind() const;  // depends on the state of the launcher
@@ -174,6 +178,13 @@ class Gang final : private Rank::Owner {
   void Attach(Rank& rank, Child child, Rank::Parent parent);
   void OnAllStarted();
   void RelayRendezvous();
+
+  // Ranks in containers (gang_containers.cc).
+  bool HasNamedContainers() const;
+  Result<Child> SpawnInContainer(const Rank& rank, const Outlets& outlets);
+  void OnRemoved(std::string name);
+  bool AreContainersRemoved();  // if not, ConcludeIfGone() follows
+  void BlameEngine(Failure& failure) const;
 
   // Failing and ending (gang_end.cc).
   Symptom& SymptomOf(const Rank& rank);
@@ -234,6 +245,13 @@ class Gang final : private Rank::Owner {
   Launcher* launcher_ = nullptr;
   bool built_on_sdk_ = false;
   std::vector<std::unique_ptr<Rank>> ranks_;
+  struct NamedContainer {
+    std::string name;
+    Child removal;  // the follow-up of the rank's process
+    Loop::Subscription removed;
+  };
+  std::vector<NamedContainer> containers_;  // that have not been removed yet
+  Loop::Subscription removal_timeout_;
   Phase phase_ = Phase::kStarting;
   pid_t group_ = 0;
   int forks_pending_ = 0;

@@ -201,6 +201,7 @@ void Gang::KillAll() {
 
 void Gang::ConcludeIfGone() {
   if (phase_ != Phase::kEnding || HasRunningRank() || forks_pending_ > 0) return;
+  if (!AreContainersRemoved()) return;
   if (group_ == 0) return Conclude();
 
   // Processes that the ranks have started end with them.
@@ -209,8 +210,10 @@ void Gang::ConcludeIfGone() {
   if (all_gone) Conclude();
 }
 
-bool Gang::has_rank(pid_t pid) const {
-  return std::ranges::any_of(ranks_, [pid](const auto& rank) { return rank->pid() == pid; });
+bool Gang::has_child(pid_t pid) const {
+  return std::ranges::any_of(ranks_, [pid](const auto& rank) { return rank->pid() == pid; }) ||
+         std::ranges::any_of(containers_,
+                             [pid](const auto& each) { return each.removal.pid == pid; });
 }
 
 void Gang::Conclude() {
@@ -226,6 +229,7 @@ void Gang::Conclude() {
   if (outcome_ == Outcome::kFailed) {
     ended.failure =
         failure_ ? std::move(*failure_) : DescribeFailure(FindCulprit(symptoms_), FirstExited());
+    BlameEngine(*ended.failure);
     if (ended.failure->rank >= 0) {
       ended.failure->log_tail = LogTail(RankLog(spec_.attempt_dir, ended.failure->rank));
     } else if (launcher_ && !launcher_->death().empty()) {

@@ -64,7 +64,9 @@ void Gang::Start() {
       log_limits_.emplace_back(RankLog(spec_.attempt_dir, slot.rank), services_.log_bytes_max);
   }
 
-  cgroup_ = services_.cgroup();
+  // An engine's helpers may serve the containers of other gangs, so they are not in the cgroup.
+  if (!HasNamedContainers()) cgroup_ = services_.cgroup();
+  if (spec_.container) return SpawnAll();
   const Result<LauncherChoice> warm =
       services_.launcher_for(ProgramOf(spec_.program, preparation_));
   if (!warm.ok()) return FailToStart(FailureKind::kStart, -1, warm.error());
@@ -113,9 +115,10 @@ EnvironmentChanges Gang::BuildEnvironment(const Rank& rank) const {
       RankEnvironment(spec_, rank.slot(), shared.address, shared.master_port);
   if (!rank.path().empty()) {
     environment.emplace_back("ATTUNE_CHANNEL", rank.path().string());
-    // A process with this parent inherits the channel; others use the path.
+    // A process with this parent inherits the channel; others use the path, as those in containers.
     const pid_t parent = launcher_ ? launcher_->pid() : getpid();
-    environment.emplace_back("ATTUNE_CHANNEL_PARENT", std::to_string(parent));
+    environment.emplace_back("ATTUNE_CHANNEL_PARENT",
+                             spec_.container ? "none" : std::to_string(parent));
   }
   return environment;
 }
@@ -154,22 +157,29 @@ void Gang::SpawnAll() {
   for (auto& rank : ranks_) {
     const std::optional<Outlets> outlets = OpenOutlets(*rank);
     if (!outlets) return;
-    EnvironmentChanges environment = BuildEnvironment(*rank);
-    environment.emplace_back("ATTUNE_CHANNEL_FD", std::to_string(kInheritedFd));
-    Result<Child> child = Spawn({.program = preparation_.program,
-                                 .argv = preparation_.argv,
-                                 .environment = ProgramEnvironment(environment),
-                                 .working_directory = spec_.RankDirectory(),
-                                 .output_fd = outlets->log.get(),
-                                 .inherited_fd = outlets->channel.get(),
-                                 .process_group = group_,
-                                 .cgroup = cgroup_ ? cgroup_->descriptor() : -1,
-                                 .announce_fd = services_.guard.announce_fd()});
-    if (!child.ok()) return FailToStart(FailureKind::kStart, rank->slot().rank, child.error());
+    Result<Child> child =
+        spec_.container ? SpawnInContainer(*rank, *outlets) : SpawnRank(*rank, *outlets);
+    if (!child.ok())
+      return FailToStart(spec_.container ? FailureKind::kHost : FailureKind::kStart,
+                         rank->slot().rank, child.error());
     WarnWithoutCgroup(*child);
     Attach(*rank, std::move(child.value()), Rank::Parent::kThisProcess);
   }
   OnAllStarted();
+}
+
+Result<Child> Gang::SpawnRank(const Rank& rank, const Outlets& outlets) {
+  EnvironmentChanges environment = BuildEnvironment(rank);
+  environment.emplace_back("ATTUNE_CHANNEL_FD", std::to_string(kInheritedFd));
+  return Spawn({.program = preparation_.program,
+                .argv = preparation_.argv,
+                .environment = ProgramEnvironment(environment),
+                .working_directory = spec_.RankDirectory(),
+                .output_fd = outlets.log.get(),
+                .inherited_fd = outlets.channel.get(),
+                .process_group = group_,
+                .cgroup = cgroup_ ? cgroup_->descriptor() : -1,
+                .announce_fd = services_.guard.announce_fd()});
 }
 
 void Gang::ForkOne(size_t index) {

@@ -129,6 +129,14 @@ Result<Preparation> Prepare(const GangSpec& spec) {
                    std::to_string(channel::kLineBytesMax) + " bytes");
   }
   if (auto names = GpuNames(spec); !names.ok()) return names.error();
+  if (spec.container) {
+    const std::filesystem::path& folder = spec.RankDirectory();
+    std::error_code failed;
+    if (!folder.empty() && !std::filesystem::is_directory(folder, failed))
+      return Invalid("the working directory " + folder.string() +
+                     " does not exist or is not a folder");
+    return Preparation{{}, std::move(argv.value())};  // the engine finds the program
+  }
   Result<std::filesystem::path> program = LocateProgram(spec.program, argv.value()[0]);
   if (!program.ok()) return program.error();
   return Preparation{std::move(program.value()), std::move(argv.value())};

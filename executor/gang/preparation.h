@@ -16,7 +16,7 @@ namespace attune::gang {
 
 // The program and the arguments that all ranks of a gang are started with.
 struct Preparation {
-  std::filesystem::path program;
+  std::filesystem::path program;  // empty: it is in a container
   std::vector<std::string> argv;
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/gang/channel_types.h"
+#include "executor/processes/containers.h"
 
 namespace attune::gang {
 
@@ -68,6 +69,17 @@ inline std::string ToString(const RemoteFiles& files) {
                             : "code " + files.code.substr(0, kShownDigestBytes);
 }
 
+// A file that each host downloads once.
+struct DataFile {
+  std::string name;
+  std::string url;       // http, https or file
+  std::string sha256;    // 64 lower-case digits
+  std::string variable;  // the environment variable with the path of the file
+};
+
+// For logs and messages: `data cifar10`.
+inline std::string ToString(const DataFile& file) { return "data " + file.name; }
+
 struct Program {
   std::vector<std::string> command;  // argv with placeholders; see command_line.h
   // Added to the executor's environment. Some values may be secrets.
@@ -115,6 +127,21 @@ struct Code {
   bool writable = false;
 };
 
+// Files that describe the packages of a program. The host installs these before the program starts.
+struct EnvironmentFiles {
+  std::filesystem::path python;  // a file of requirements, uv.lock or pyproject.toml
+  std::filesystem::path wheels;  // a folder of wheels, to install without a network; empty: none
+  std::filesystem::path root;    // `python` must be below this folder; empty: anywhere
+};
+
+// The container in which the ranks run.
+struct Container {
+  std::string image;                                  // its name
+  std::string engine;                                 // podman, docker, apptainer, or any
+  std::optional<ContainerImage> found = {};           // set when the image is on this host
+  std::vector<std::filesystem::path> read_only = {};  // copies that the program reads
+};
+
 struct GangSpec {
   AttemptId attempt;
   Program program;
@@ -135,6 +162,11 @@ struct GangSpec {
   std::optional<Resume> resume;
   std::optional<RemoteFiles> fetch;  // set if `resume` must be fetched from another host first
   std::optional<Code> code;          // must be fetched first
+  std::vector<DataFile> data;        // must be downloaded first
+  // Set if an environment must be built first. The paths are absolute, or start at the root of the
+  // code.
+  std::optional<EnvironmentFiles> environment_files;
+  std::optional<Container> container;          // its image must be fetched first
   std::chrono::milliseconds stall_timeout{0};  // 0: never
   std::chrono::milliseconds grace{0};          // from SIGTERM to SIGKILL; 0: SIGKILL at once
   uint64_t identity = 0;              // of the log in which the sweep was created; 0: not known

@@ -31,7 +31,7 @@ bool IsPythonLauncher(const std::vector<std::string>& argv) {
 }  // namespace
 
 Supervisor::Supervisor(Options options, FactSink sink)
-    : options_(std::move(options)), sink_(std::move(sink)) {}
+    : options_(std::move(options)), sink_(std::move(sink)), containers_(options_.containers_dir) {}
 
 Result<std::unique_ptr<Supervisor>> Supervisor::Start(Options options, FactSink sink) {
   std::unique_ptr<Supervisor> supervisor(new Supervisor(std::move(options), std::move(sink)));
@@ -43,6 +43,7 @@ Result<std::unique_ptr<Supervisor>> Supervisor::Start(Options options, FactSink 
   std::promise<Status> started;
   self->thread_ = std::thread([self, &started] {
     pthread_setname_np(pthread_self(), "attune-gangs");
+    self->containers_.RemoveLeft();
     self->MakeCgroups();
     self->MakeSocketFolder();
     Result<std::unique_ptr<Guard>> guard =
@@ -151,6 +152,7 @@ void Supervisor::RunGang(GangSpec spec) {
       .timing = options_.timing,
       .cgroup = [this] { return NewCgroup(); },
       .sockets = sockets_ ? &*sockets_ : nullptr,
+      .containers = containers_,
       .launcher_for = [this](const LaunchedProgram& program) { return LauncherFor(program); },
       .facts = sink_,
       .may_read = options_.may_read,
@@ -212,11 +214,11 @@ Result<LauncherChoice> Supervisor::LauncherFor(const LaunchedProgram& program) {
 }
 
 bool Supervisor::IsKnown(pid_t pid) const {
-  return pid == guard_->pid() ||
+  return pid == guard_->pid() || (options_.is_other_child && options_.is_other_child(pid)) ||
          std::ranges::any_of(
              launchers_, [pid](const HeldLauncher& held) { return held.launcher->pid() == pid; }) ||
          std::ranges::any_of(gangs_,
-                             [pid](const auto& each) { return each.second->has_rank(pid); });
+                             [pid](const auto& each) { return each.second->has_child(pid); });
 }
 
 void Supervisor::ForgetGang(const AttemptId& attempt) {

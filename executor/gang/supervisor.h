@@ -31,6 +31,7 @@ class Supervisor {
  public:
   struct Options {
     std::filesystem::path launcher_log_dir;
+    std::filesystem::path containers_dir;  // of the ContainerList; empty: containers cannot start
     GangTiming timing;
     Launcher::Options launcher;
     // Replaces launcher.ready_wait for Python programs. A spawned rank would import the same
@@ -44,6 +45,9 @@ class Supervisor {
     // should be deleted on a thread that may block on the disk. Null: the next attempt on this host
     // removes it.
     std::function<void(std::filesystem::path)> discard;
+    // Called on the supervision thread: whether a child of this process belongs to other code,
+    // which reaps it. Null: no child in another process group does.
+    std::function<bool(pid_t)> is_other_child;
     // Maximum disk space of one rank's log (LogLimit); 0: no limit.
     uint64_t log_bytes_max = kLogLimit;
   };
@@ -102,6 +106,7 @@ class Supervisor {
 
   const Options options_;
   const FactSink sink_;
+  const ContainerList containers_;
   Loop loop_;
   std::unique_ptr<Cgroups> cgroups_;     // null: not available on this host
   std::optional<SocketFolder> sockets_;  // nullopt: not available on this host

@@ -24,6 +24,7 @@ constexpr Return kUnknown = 999;
 constexpr int kUncorrected = 1;    // nvmlMemoryErrorType_t
 constexpr int kVolatile = 0;       // nvmlEccCounterType_t: counts since the driver was loaded
 constexpr unsigned kUuidMax = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
+constexpr unsigned kNameMax = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE
 constexpr unsigned kDriverVersionMax = 80;  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
 
 struct MemoryInfo {
@@ -105,6 +106,12 @@ class GpuHealth::Nvml {
     return uuid_(gpu.device, text.data(), text.size()) == kSuccess ? text.data() : "";
   }
 
+  std::string Model(const Gpu& gpu) const {
+    std::array<char, kNameMax> text{};
+    if (!name_ || gpu.opened != kSuccess) return "";
+    return name_(gpu.device, text.data(), text.size()) == kSuccess ? text.data() : "";
+  }
+
   // The GPU that contains this MIG device.
   std::optional<Gpu> ParentOfMig(const std::string& name) const {
     Device part = nullptr;
@@ -160,6 +167,7 @@ class GpuHealth::Nvml {
     Find(by_uuid_, "nvmlDeviceGetHandleByUUID");
     Find(of_mig_, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
     Find(uuid_, "nvmlDeviceGetUUID");
+    Find(name_, "nvmlDeviceGetName");
     Find(memory_, "nvmlDeviceGetMemoryInfo");
     Find(errors_, "nvmlDeviceGetTotalEccErrors");
     Find(rows_, "nvmlDeviceGetRemappedRows");
@@ -190,6 +198,7 @@ class GpuHealth::Nvml {
   Return (*by_uuid_)(const char*, Device*) = nullptr;
   Return (*of_mig_)(Device, Device*) = nullptr;
   Return (*uuid_)(Device, char*, unsigned) = nullptr;
+  Return (*name_)(Device, char*, unsigned) = nullptr;
   Return (*memory_)(Device, MemoryInfo*) = nullptr;
   Return (*errors_)(Device, int, int, unsigned long long*) = nullptr;
   Return (*rows_)(Device, unsigned*, unsigned*, unsigned*, unsigned*) = nullptr;
@@ -201,7 +210,9 @@ GpuDriver ReadGpuDriver(const std::string& library) {
   GpuDriver driver{.has_library = opened.has_library, .fault = opened.fault};
   if (opened.nvml) {
     driver.version = opened.nvml->DriverVersion();
-    driver.gpus = static_cast<uint32_t>(opened.nvml->UsableGpus().size());
+    const std::vector<GpuHealth::Gpu> usable = opened.nvml->UsableGpus();
+    driver.gpus = static_cast<uint32_t>(usable.size());
+    for (const GpuHealth::Gpu& gpu : usable) driver.models.push_back(opened.nvml->Model(gpu));
   }
   return driver;
 }

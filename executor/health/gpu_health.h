@@ -12,10 +12,11 @@ inline constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
 
 // State of the GPU driver, from NVIDIA's management library (NVML), which is part of the driver.
 struct GpuDriver {
-  bool has_library = false;  // true even if the library cannot be loaded
-  std::string fault;         // why it cannot be used; empty: it can be used
-  std::string version;       // of the driver, such as 535.104.05; empty: not known
-  uint32_t gpus = 0;         // number of GPUs that this process may use
+  bool has_library = false;         // true even if the library cannot be loaded
+  std::string fault;                // why it cannot be used; empty: it can be used
+  std::string version;              // of the driver, such as 535.104.05; empty: not known
+  uint32_t gpus = 0;                // number of GPUs that this process may use
+  std::vector<std::string> models;  // of these GPUs, such as NVIDIA H200
 };
 
 GpuDriver ReadGpuDriver(const std::string& library = kNvmlLibrary);

@@ -17,6 +17,7 @@
 
 #include "executor/processes/cgroup.h"
 #include "executor/processes/environment.h"
+#include "executor/processes/follow_up.h"
 #include "executor/processes/process_group.h"
 #include "logging/log.h"
 #include "system/own_program.h"
@@ -89,6 +90,7 @@ void SetTimer(int timer, DeadlineWord deadline) {
 }  // namespace
 
 void MaybeRunGuard(int argc, char** argv) {
+  MaybeRunFollowUp(argc, argv);
   if (argc == 3 && argv[1] == kGuardArgument) {
     prctl(PR_SET_NAME, "attune-guard");
     RunGuard(argv[2]);

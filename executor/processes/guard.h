@@ -16,9 +16,9 @@
 
 namespace attune::gang {
 
-// Runs the guard and never returns if this process was started as a guard. Otherwise returns
-// immediately. A program that runs gangs must call it at the beginning of main(), before it starts
-// a thread.
+// Runs the guard and never returns if this process was started as a guard, or as a follow-up
+// (follow_up.h). Otherwise returns immediately. A program that runs gangs must call it at the
+// beginning of main(), before it starts a thread.
 void MaybeRunGuard(int argc, char** argv);
 
 // A small process that outlives this one for a moment. When this process has ended for any reason,

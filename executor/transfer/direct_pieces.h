@@ -7,7 +7,7 @@
 #include "executor/gang/channel_types.h"
 #include "executor/gang/spec.h"
 #include "executor/transfer/direct_wire.h"
-#include "executor/transfer/fetcher.h"
+#include "executor/transfer/piece_source.h"
 #include "system/unique_fd.h"
 
 namespace attune::agent {

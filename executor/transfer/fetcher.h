@@ -8,140 +8,147 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "base/result.h"
-#include "checkpoints/download.h"
 #include "executor/gang/spec.h"
 
 namespace attune::agent {
 
-// Makes the error for a piece that cannot be read now.
-inline Error UnreadableError(std::string why) { return {ErrorCode::kUnavailable, std::move(why)}; }
+// How far a download is.
+struct Progress {
+  uint64_t bytes_done = 0;
+  uint64_t bytes_all = 0;  // 0: not known
+};
 
-// A source of checkpoints of other executors, and of snapshots of code.
-class PieceSource {
- public:
-  struct Answer {
-    Result<checkpoints::Piece> piece;
-    bool is_final = false;      // the error is permanent: the file does not exist
-    std::string directly_from;  // the executor that sent it; empty: it came through the server
-  };
+// What a download gets from its Fetcher.
+struct FetchContext {
+  uint64_t disk_free_bytes_min = 0;               // bytes that must stay free on the disk
+  std::stop_token stop;                           // no gang needs the copy any more
+  std::function<void(const Progress&)> progress;  // the download may call it often
+};
 
-  virtual ~PieceSource() = default;
-  // Reads a piece of a file; the source chooses its size. Blocks. `memory` is the buffer of an
-  // earlier piece, for reuse. Read() and Close() may be called on any thread, but not concurrently.
-  virtual Answer Read(gang::RemoteFiles& files, const std::string& file, uint64_t offset,
-                      std::string memory) = 0;
-  virtual void Close() = 0;  // ends reading of the current files
-  // Makes the current Read() and all reads until Close() fail. Does not block. Thread-safe.
-  virtual void Cancel() = 0;
+// The result of a download.
+struct Transfer {
+  Status status;
+  bool is_final = false;  // the error is permanent: the files are damaged or gone at their source
+  uint64_t bytes = 0;     // of the copy
+  uint64_t fetched = 0;   // by this download; an earlier one fetched the others
+  std::string route;      // for the log: ", 4.2 MB directly from executor a"; empty: nothing to say
+};
+
+// A copy that a gang needs. The functions are called on the fetcher's thread.
+struct WantedCopy {
+  std::string name;    // for logs and messages: `checkpoint s3/17/2-900`
+  std::string digest;  // sha256:…; its digits are the name of the copy's folder
+
+  // Downloads the files to the folder `copy`, which appears, or is replaced in one step, when they
+  // are complete.
+  std::function<Transfer(const std::filesystem::path& copy, const FetchContext& context)> download;
+
+  // Called with the folder of the copy, before `done`. Its error is that of the fetch.
+  std::function<Status(const std::filesystem::path& copy)> prepare = {};
+
+  // Called when a download begins and then every few seconds, while the copy is missing. nullopt:
+  // another copy is downloaded first.
+  std::function<void(const std::optional<Progress>& progress)> progress = {};
 };
 
 struct Fetched {
-  std::filesystem::path folder;  // folder of the copy
-  std::string error;             // empty: no error
-  bool is_final = false;  // the error is permanent: the files are damaged or gone at their source
+  std::string name = {};              // WantedCopy::name
+  std::filesystem::path folder = {};  // of the copy
+  std::string error = {};             // empty: no error
+  bool is_final = false;              // see Transfer
 };
 
-// What a Fetcher fetches: kCheckpoints or kCode.
-struct FetchedKind {
-  checkpoints::Downloaded (*download)(const checkpoints::DownloadSource& source,
-                                      const std::filesystem::path& copy,
-                                      uint64_t disk_free_bytes_min);
-  // Whether a copy from an earlier fetch still is what its digest says.
-  Status (*verify)(const std::filesystem::path& copy, const std::string& digest);
+// What a Fetcher does with copies of one kind.
+struct CopyKind {
+  // Whether a copy from an earlier fetch still is what its digest says. May end early with an error
+  // if `stop` is requested.
+  Status (*verify)(const std::filesystem::path& copy, const std::string& digest,
+                   const std::stop_token& stop);
   std::error_code (*remove)(const std::filesystem::path& copy);
-  std::string_view index_file;  // describes the others; does not count as transferred
+  // An unused copy stays for this long after its last use, unless the disk is short.
+  std::chrono::seconds kept{0};
 };
-extern const FetchedKind kCheckpoints;
-extern const FetchedKind kCode;
 
 struct CopyLimits {
   uint64_t bytes_max = 0;            // limit for copies that no gang uses
   uint64_t disk_free_bytes_min = 0;  // no download starts that would leave less
 };
 
+inline double Megabytes(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+inline bool HasFailed(const Status& status, ErrorCode code) {
+  return !status.ok() && status.error().code == code;
+}
+
 // Fetches files that gangs on this host need before they start, one after another on its own
-// thread: checkpoints of other hosts, or snapshots of code. Each copy is a folder named by its
-// digest, so a second gang can use it immediately. An interrupted download resumes at the byte
-// where it stopped.
+// thread: checkpoints of other hosts, snapshots of code, or data. Each copy is a folder named by
+// its digest, so a second gang can use it immediately.
 //
 // A copy that no gang uses is kept for later gangs, up to CopyLimits::bytes_max and until the disk
 // is full. The least recently used copies are deleted first.
-//
-// If the source does not answer, reads are retried for kRetryTimeout. Executors send files directly
-// without encryption; if such a file does not match the manifest, it is fetched again through the
-// server. A copy of code that has changed is replaced in one step, because trials may run from it.
 class Fetcher {
  public:
-  static constexpr std::chrono::milliseconds kRetryTimeout{20'000};
-  static constexpr std::chrono::milliseconds kPause{250};
-
   // Called on the fetcher's thread; must not call the fetcher.
   using Done = std::function<void(const gang::AttemptId& attempt, Fetched fetched)>;
 
-  // No other executor may use `folder`. The source must outlive the fetcher.
-  Fetcher(const FetchedKind& kind, std::filesystem::path folder, CopyLimits limits,
-          PieceSource& source, Done done, std::chrono::milliseconds retry_timeout = kRetryTimeout);
+  // The least time between two calls of WantedCopy::progress.
+  static constexpr std::chrono::seconds kProgressInterval{5};
+
+  // No other executor may use `folder`.
+  Fetcher(const CopyKind& kind, std::filesystem::path folder, CopyLimits limits, Done done);
   ~Fetcher();  // cancels the current download
 
-  // Called on the fetcher's thread with the folder of the copy, before `done`. Its error is that of
-  // the fetch.
-  using Prepare = std::function<Status(const std::filesystem::path& copy)>;
+  // `done` follows, unless the attempt is released before. An attempt may use several copies. This
+  // and the functions below are thread-safe.
+  void Fetch(const gang::AttemptId& attempt, WantedCopy wanted);
 
-  // `done` follows, unless the attempt is released before. This and the functions below are
-  // thread-safe.
-  void Fetch(const gang::AttemptId& attempt, gang::RemoteFiles files, const std::string& digest,
-             Prepare prepare = {});
-
-  // The attempt no longer needs its copy.
+  // The attempt no longer needs its copies.
   void Release(const gang::AttemptId& attempt);
 
   // Deletes all copies that no gang uses, because the disk is short.
   void EvictUnused();
 
  private:
+  using FileTime = std::filesystem::file_time_type;
   struct Job {
     gang::AttemptId attempt;
-    gang::RemoteFiles files;
-    std::string digest;
-    Prepare prepare;
+    WantedCopy wanted;
   };
-  // How files were transferred.
-  struct Transfer {
-    bool is_final = false;      // the last error is permanent
-    uint64_t direct_bytes = 0;  // bytes that came directly
-    std::string directly_from;  // the last executor that sent some
-  };
+  // Which unused copies an eviction deletes.
+  enum class Eviction { kBeyondLimit, kAll };
 
   void Run();
-  Fetched FetchCopy(Job job);
-  Fetched FindOrDownload(Job& job);
-  checkpoints::Downloaded Download(Job& job, const std::filesystem::path& copy, Transfer& transfer);
+  Fetched FetchCopy(const Job& job);
+  Fetched FindOrDownload(const Job& job);
+  Transfer Download(const WantedCopy& wanted, const std::filesystem::path& copy);
+  void Report(const std::string& digest, const Progress& progress);
   void Remove(const std::filesystem::path& folder) const;
-  bool IsAbandoned();
-  void Pause();
-  void Evict(uint64_t bytes_max);
+  void Evict(Eviction eviction);
 
-  const FetchedKind& kind_;
+  const CopyKind& kind_;
   const std::filesystem::path folder_;
   const CopyLimits limits_;
-  PieceSource& source_;
   const Done done_;
-  const std::chrono::milliseconds retry_timeout_;
+  std::chrono::steady_clock::time_point reported_;  // the last call of Report(), on the thread
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Job> queue_;  // this and the members below: under mutex_; the first job is in progress
-  std::map<gang::AttemptId, std::string> uses_;  // name of the folder of its copy
-  bool abandoned_ = false;                       // no gang needs the job in progress any more
-  bool copy_released_ = false;                   // a copy was released since the last eviction
-  bool is_short_ = false;                        // the disk is short
+  // This and the members below: under mutex_.
+  std::deque<Job> queue_;
+  std::optional<Job> current_;  // in progress; only the thread changes it
+  std::stop_source abandoned_;  // no gang needs the current job any more
+  std::map<gang::AttemptId, std::set<std::string>> uses_;  // names of the folders of its copies
+  std::map<std::string, FileTime> released_;  // copies that were released since the last eviction
+  bool is_short_ = false;                     // the disk is short
   bool stop_ = false;
 
   std::thread thread_;  // declared last: it uses all members above

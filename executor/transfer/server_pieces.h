@@ -7,7 +7,7 @@
 #include <string>
 
 #include "attune/v1/executor.grpc.pb.h"
-#include "executor/transfer/fetcher.h"
+#include "executor/transfer/piece_source.h"
 #include "executor/transfer/server_stub.h"
 
 namespace attune::agent {

@@ -67,6 +67,8 @@ MODULES = {
     "tls": Module(("system",), ("openssl",)),
     "checkpoints": Module(("system", "json")),
     "code": Module(("system", "checkpoints")),
+    "object_storage": Module(("system", "checkpoints", "json")),
+    "download": Module(("system",), ("curl",)),
     "server/store": Module(
         ("core/*", "sweepfile", "system", "json", "logging"), ("sqlite", "openssl", "zlib")
     ),
@@ -86,9 +88,10 @@ MODULES = {
     ),
     "server/http/routes/request": Module(("core/*", "rest", "sweepfile", "system", "server/http/transport")),
     **{f"server/http/routes/{resource}": HANDLERS
-       for resource in ("service", "trials", "checkpoints", "fleet")},
+       for resource in ("service", "checkpoints", "fleet")},
     **{f"server/http/routes/{resource}": Module(HANDLERS.modules + ("server/folder",))
        for resource in ("code", "sweeps", "tokens")},
+    "server/http/routes/trials": Module(HANDLERS.modules + ("server/folder", "system")),
     "server/http/routes": Module(HANDLERS.modules + ("server/http/routes/*",)),
     "server/http": Module(("core/*", "rest", "server/folder", "server/network", "server/store", "server/http/*")),
     "server": Module(
@@ -101,11 +104,14 @@ MODULES = {
     "executor/gang": Module(("channel", "executor/logs", "executor/processes", "system", "logging"), ("re2",)),
     "executor/health": Module(("executor/gang", "executor/processes", "system", "logging")),
     "executor/transfer": Module(
-        ("executor/gang", "executor/logs", "checkpoints", "code", "proto", "system", "logging"), ("grpc", "protobuf")
+        ("executor/gang", "executor/logs", "checkpoints", "code", "download", "proto", "system", "logging"),
+        ("grpc", "protobuf"),
     ),
+    "executor/environments": Module(("executor/gang", "executor/processes", "system", "logging")),
+    "executor/record": Module(("executor/gang", "executor/health", "executor/processes", "system", "json")),
     "executor/agent": Module(
-        ("executor/gang", "executor/health", "executor/logs", "executor/processes", "executor/transfer", "code", "proto",
-         "system", "tls", "logging"),
+        ("executor/environments", "executor/gang", "executor/health", "executor/logs", "executor/processes",
+         "executor/record", "executor/transfer", "code", "proto", "system", "tls", "logging"),
         ("grpc", "protobuf"),
     ),
     "executor": Module(("executor/*", "proto", "logging"), ("grpc", "protobuf")),
@@ -129,9 +135,7 @@ MODULES = {
         ("trainable/include", "trainable/base", "trainable/channel", "channel", "system"),
         ("torch", "gloo"),
     ),
-    "trainable/files": Module(
-        ("trainable/include", "trainable/base", "system"), ("curl",)
-    ),
+    "trainable/files": Module(("trainable/include", "trainable/base", "download", "system")),
     "trainable/precision": Module(("trainable/distributed", "trainable/include"), ("torch",)),
     "trainable/worker": Module(
         ("trainable/include", "trainable/base", "trainable/channel", "trainable/checkpoints",

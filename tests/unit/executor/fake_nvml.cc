@@ -61,6 +61,11 @@ int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
   return kSuccess;
 }
 
+int nvmlDeviceGetName(void* device, char* text, unsigned size) {
+  std::snprintf(text, size, "NVIDIA Fake %zu", IndexOf(device));
+  return kSuccess;
+}
+
 // The only MIG device is a part of the second GPU.
 int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
   *device = nullptr;

@@ -52,6 +52,15 @@ class FetchingGangsTest : public testing::Test {
              fetches_.push_back(gang::ToString(files.name) + " " + digest);
            },
        .code = [this](const gang::GangSpec& spec) { fetches_.push_back(spec.code->files.code); },
+       .data =
+           [this](const gang::GangSpec& spec) {
+             for (const gang::DataFile& file : spec.data) fetches_.push_back(file.name);
+           },
+       .environment =
+           [this](const gang::GangSpec& spec) {
+             fetches_.push_back(spec.container ? spec.container->image
+                                               : spec.environment_files->python.string());
+           },
        .release = [this](const auto&) { ++released_; }},
       [this](const gang::AttemptId&, gang::Ended ended) { ended_.push_back(std::move(ended)); }};
 };
@@ -158,6 +167,123 @@ TEST_F(FetchingGangsTest, AProgramInThePathKeepsItsName) {
   gangs_.Run(spec);
   gangs_.OnCode(kAttempt, {.folder = "/copies/c0de"});
   EXPECT_THAT(recorded_.ran.at(0).program.command, ElementsAre("python3", "train.py"));
+}
+
+gang::GangSpec SpecWithData() {
+  gang::GangSpec spec{.attempt = kAttempt, .ranks = {{.rank = 4}}};
+  spec.program.environment = {{"EPOCHS", "3"}};
+  spec.data = {{.name = "train", .url = "https://a/t.bin?key=1", .variable = "ATTUNE_DATA_TRAIN"},
+               {.name = "test-set", .url = "https://a/", .variable = "ATTUNE_DATA_TEST_SET"}};
+  return spec;
+}
+
+TEST_F(FetchingGangsTest, RanksFindTheirDataByTheEnvironment) {
+  gangs_.Run(SpecWithData());
+  EXPECT_THAT(fetches_, ElementsAre("train", "test-set"));
+  gangs_.OnData(kAttempt, {.name = "data train", .folder = "/copies/1"});
+  EXPECT_THAT(recorded_.ran, IsEmpty());
+  gangs_.OnData(kAttempt, {.name = "data test-set", .folder = "/copies/2"});
+  ASSERT_THAT(recorded_.ran, testing::SizeIs(1));
+  EXPECT_THAT(recorded_.ran[0].program.environment,
+              ElementsAre(testing::Pair("EPOCHS", "3"),
+                          testing::Pair("ATTUNE_DATA_TRAIN", "/copies/1/t.bin"),
+                          testing::Pair("ATTUNE_DATA_TEST_SET", "/copies/2/data")));
+}
+
+TEST_F(FetchingGangsTest, AFailedDownloadEndsTheGangOnce) {
+  gangs_.Run(SpecWithData());
+  gangs_.OnData(kAttempt, {.name = "data train", .error = "https://a/t.bin: HTTP status 404"});
+  gangs_.OnData(kAttempt, {.name = "data test-set", .folder = "/copies/2"});
+  ASSERT_THAT(ended_, testing::SizeIs(1));
+  EXPECT_EQ(ended_[0].failure->kind, gang::FailureKind::kHost);
+  EXPECT_EQ(released_, 1);
+  EXPECT_THAT(recorded_.ran, IsEmpty());
+}
+
+gang::GangSpec SpecWithEnvironment() {
+  gang::GangSpec spec = SpecWithCode(true);
+  spec.program.command = {"/usr/bin/python3", "train.py"};
+  spec.environment_files = gang::EnvironmentFiles{.python = "requirements.txt", .wheels = "wheels"};
+  return spec;
+}
+
+TEST_F(FetchingGangsTest, BuildsTheEnvironmentFromTheCopyOfTheCode) {
+  gangs_.Run(SpecWithEnvironment());
+  EXPECT_THAT(fetches_, ElementsAre("sha256:c0de"));
+  gangs_.OnCode(kAttempt, {.folder = "/copies/c0de"});
+  EXPECT_THAT(fetches_, ElementsAre("sha256:c0de", "/copies/c0de/tree/requirements.txt"));
+  EXPECT_THAT(recorded_.ran, IsEmpty());
+  gangs_.OnEnvironment(kAttempt, {.folder = "/environments/1/venv"});
+  ASSERT_THAT(recorded_.ran, testing::SizeIs(1));
+  const gang::GangSpec& spec = recorded_.ran[0];
+  EXPECT_EQ(spec.environment_files->root, "/copies/c0de/tree");
+  EXPECT_EQ(spec.environment_files->wheels, "/copies/c0de/tree/wheels");
+  EXPECT_EQ(spec.program.command[0], "/environments/1/venv/bin/python3");
+  EXPECT_THAT(spec.program.environment,
+              testing::Contains(testing::Pair("VIRTUAL_ENV", "/environments/1/venv")));
+}
+
+TEST_F(FetchingGangsTest, AnEnvironmentWithoutCodeIsBuiltAtOnce) {
+  gang::GangSpec spec = SpecWithEnvironment();
+  spec.code.reset();
+  spec.environment_files = gang::EnvironmentFiles{.python = "/opt/requirements.txt"};
+  gangs_.Run(spec);
+  EXPECT_THAT(fetches_, ElementsAre("/opt/requirements.txt"));
+  gangs_.OnEnvironment(kAttempt, {.folder = "/environments/1/venv"});
+  ASSERT_THAT(recorded_.ran, testing::SizeIs(1));
+  EXPECT_EQ(recorded_.ran[0].environment_files->root, "");
+}
+
+TEST_F(FetchingGangsTest, FilesOfTheHostNeedNotBeInTheCode) {
+  gang::GangSpec spec = SpecWithEnvironment();
+  spec.environment_files =
+      gang::EnvironmentFiles{.python = "/opt/requirements.txt", .wheels = "/opt/wheels"};
+  gangs_.Run(spec);
+  gangs_.OnCode(kAttempt, {.folder = "/copies/c0de"});
+  gangs_.OnEnvironment(kAttempt, {.folder = "/environments/1/venv"});
+  ASSERT_THAT(recorded_.ran, testing::SizeIs(1));
+  EXPECT_EQ(recorded_.ran[0].environment_files->python, "/opt/requirements.txt");
+  EXPECT_EQ(recorded_.ran[0].environment_files->wheels, "/opt/wheels");
+  EXPECT_EQ(recorded_.ran[0].environment_files->root, "");
+}
+
+TEST_F(FetchingGangsTest, AFailedBuildIsTheEnvironmentsFailureUnlessItIsTheHosts) {
+  for (const bool is_host_fault : {false, true}) {
+    gangs_.Run(SpecWithEnvironment());
+    gangs_.OnCode(kAttempt, {.folder = "/copies/c0de"});
+    gangs_.OnEnvironment(kAttempt, {.error = "no such package", .is_host_fault = is_host_fault});
+  }
+  ASSERT_THAT(ended_, testing::SizeIs(2));
+  EXPECT_EQ(ended_[0].failure->kind, gang::FailureKind::kEnvironment);
+  EXPECT_EQ(ended_[0].failure->message, "no such package");
+  EXPECT_EQ(ended_[1].failure->kind, gang::FailureKind::kHost);
+  EXPECT_EQ(released_, 2);
+}
+
+TEST_F(FetchingGangsTest, AContainerGetsItsImageAndMountsTheCopies) {
+  gang::GangSpec spec = SpecWithEnvironment();
+  spec.environment_files.reset();
+  spec.container = gang::Container{.image = "train:1", .engine = "any"};
+  spec.data = {{.name = "train", .url = "http://host/train.npz", .variable = "ATTUNE_DATA_TRAIN"}};
+  gangs_.Run(spec);
+  gangs_.OnCode(kAttempt, {.folder = "/copies/c0de"});
+  EXPECT_THAT(fetches_, ElementsAre("sha256:c0de", "train", "train:1"));
+  gangs_.OnData(kAttempt, {.name = "data train", .folder = "/data/ab"});
+  EXPECT_THAT(recorded_.ran, IsEmpty());
+  gangs_.OnEnvironment(kAttempt, {.image = gang::ContainerImage{.id = "ab12"}});
+  ASSERT_THAT(recorded_.ran, testing::SizeIs(1));
+  const gang::Container& container = *recorded_.ran[0].container;
+  EXPECT_EQ(container.found->id, "ab12");
+  EXPECT_THAT(container.read_only, ElementsAre("/copies/c0de", "/data/ab"));
+  EXPECT_EQ(recorded_.ran[0].program.command[0], "/usr/bin/python3");
+}
+
+TEST_F(FetchingGangsTest, WithoutItsCodeNoEnvironmentIsBuilt) {
+  gangs_.Run(SpecWithEnvironment());
+  gangs_.OnCode(kAttempt, {.error = "the disk is full"});
+  EXPECT_THAT(fetches_, ElementsAre("sha256:c0de"));
+  gangs_.OnEnvironment(kAttempt, {.folder = "/environments/1/venv"});
+  EXPECT_THAT(recorded_.ran, IsEmpty());
 }
 
 TEST_F(FetchingGangsTest, WaitsForTheCodeAndTheCheckpoint) {

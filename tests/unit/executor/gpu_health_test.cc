@@ -48,6 +48,7 @@ TEST_F(GpuHealthTest, ReadsTheDriversVersionAndUsableGpus) {
   EXPECT_EQ(driver.fault, "");
   EXPECT_EQ(driver.version, "535.104.05");
   EXPECT_EQ(driver.gpus, 2u);
+  EXPECT_THAT(driver.models, ElementsAre("NVIDIA Fake 0", "NVIDIA Fake 2"));
 }
 
 TEST_F(GpuHealthTest, ReportsADriverThatIsNotLoaded) {

@@ -33,6 +33,47 @@ TEST(Messages, AssignmentBecomesASpecWithItsFolders) {
   EXPECT_EQ(spec.value().checkpoint_dir, "/data/sweeps/s2/trials/5/checkpoints");
 }
 
+TEST(Messages, DataFilesHaveTheirUrlsAndVariables) {
+  v1::Assignment assignment;
+  v1::Data& data = *assignment.mutable_program()->add_data();
+  data.set_name("cifar-10");
+  data.set_url("https://example.org/cifar.bin");
+  data.set_sha256("abc");
+  data.set_variable("ATTUNE_DATA_CIFAR_10");
+  const auto spec = ToSpec(assignment, gang::Folders("/data"));
+  ASSERT_TRUE(spec.ok());
+  ASSERT_EQ(spec.value().data.size(), 1u);
+  EXPECT_EQ(spec.value().data[0].name, "cifar-10");
+  EXPECT_EQ(spec.value().data[0].url, "https://example.org/cifar.bin");
+  EXPECT_EQ(spec.value().data[0].sha256, "abc");
+  EXPECT_EQ(spec.value().data[0].variable, "ATTUNE_DATA_CIFAR_10");
+}
+
+TEST(Messages, AnEnvironmentHasItsFiles) {
+  v1::Assignment assignment;
+  EXPECT_FALSE(ToSpec(assignment, gang::Folders("/data"))->environment_files);
+  v1::Environment& files = *assignment.mutable_program()->mutable_environment_files();
+  files.set_python("uv.lock");
+  files.set_wheels("/opt/wheels");
+  const auto spec = ToSpec(assignment, gang::Folders("/data"));
+  ASSERT_TRUE(spec.ok());
+  ASSERT_TRUE(spec->environment_files);
+  EXPECT_EQ(spec->environment_files->python, "uv.lock");
+  EXPECT_EQ(spec->environment_files->wheels, "/opt/wheels");
+}
+
+TEST(Messages, AContainerHasItsImageAndEngine) {
+  v1::Assignment assignment;
+  v1::Environment& environment = *assignment.mutable_program()->mutable_environment_files();
+  environment.set_container("train:1");
+  environment.set_engine("podman");
+  const auto spec = ToSpec(assignment, gang::Folders("/data"));
+  ASSERT_TRUE(spec.ok());
+  EXPECT_FALSE(spec->environment_files);
+  EXPECT_EQ(spec->container->image, "train:1");
+  EXPECT_EQ(spec->container->engine, "podman");
+}
+
 TEST(Messages, ACheckpointToFetchHasItsNameAndServers) {
   v1::Assignment assignment;
   v1::ResumeFrom& resume = *assignment.mutable_resume();

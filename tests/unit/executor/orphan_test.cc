@@ -209,6 +209,18 @@ TEST_P(LeavingOrphans, ReapsEndedOrphans) {
   while (!IsGone(NumberAfter(Log(spec), "orphan")) && !HasFailure()) Run(Script("true"));
 }
 
+TEST_P(LeavingOrphans, DoesNotReapChildrenOfOtherCode) {
+  pid_t other = 0;
+  StartSupervisor({.cgroups = {.proc = ProcFor(GetParam())},
+                   .is_other_child = [&](pid_t pid) { return pid == other; }});
+  const auto child = Spawn({.program = "/bin/true", .argv = {"true"}, .environment = {}});
+  ASSERT_TRUE(child.ok());
+  other = child->pid;
+  ASSERT_TRUE(WaitForEnd(child->pidfd.get()));
+  Run(Script("true"));
+  EXPECT_TRUE(Reap(child->pidfd.get()));
+}
+
 INSTANTIATE_TEST_SUITE_P(By, LeavingOrphans, testing::Values(Means::kCgroups, Means::kSweep),
                          NameOf);
 

@@ -6,6 +6,7 @@
 #include <condition_variable>
 
 #include "checkpoints/manifest.h"
+#include "executor/transfer/piece_copies.h"
 #include "system/sha256.h"
 #include "tests/unit/executor/harness.h"
 
@@ -112,21 +113,22 @@ class FetcherTest : public testing::Test {
     return {.sweep = 1, .trial = 3, .attempt = number, .epoch = number};
   }
 
-  void Start(CopyLimits room = {.bytes_max = 1 << 20},
-             std::chrono::milliseconds retry_timeout = Fetcher::kRetryTimeout) {
-    fetcher_ = std::make_unique<Fetcher>(
-        kCheckpoints, folder_.path() / "copies", room, source_,
-        [this](const gang::AttemptId& attempt, Fetched fetched) {
-          const std::lock_guard lock(mutex_);
-          done_[attempt] = std::move(fetched);
-          changed_.notify_all();
-        },
-        retry_timeout);
+  void Start(CopyLimits room = {.bytes_max = 1 << 20}, const CopyKind& kind = kCheckpoints.copies) {
+    fetcher_ = std::make_unique<Fetcher>(kind, folder_.path() / "copies", room,
+                                         [this](const gang::AttemptId& attempt, Fetched fetched) {
+                                           const std::lock_guard lock(mutex_);
+                                           done_[attempt] = std::move(fetched);
+                                           changed_.notify_all();
+                                         });
+  }
+  WantedCopy Wanted(int64_t step, const Stored& stored,
+                    std::chrono::milliseconds retry_timeout = kRetryTimeout) {
+    return WantedFromPieces(kCheckpoints, source_,
+                            {.name = {.sweep = 1, .trial = 3, .attempt = 1, .step = step}},
+                            source_.Put(step, stored), retry_timeout);
   }
   void Fetch(uint32_t attempt, int64_t step, const Stored& stored) {
-    fetcher_->Fetch(Attempt(attempt),
-                    {.name = {.sweep = 1, .trial = 3, .attempt = 1, .step = step}},
-                    source_.Put(step, stored));
+    fetcher_->Fetch(Attempt(attempt), Wanted(step, stored));
   }
   Fetched Await(uint32_t attempt) {
     std::unique_lock lock(mutex_);
@@ -143,6 +145,11 @@ class FetcherTest : public testing::Test {
     for (const auto& entry : fs::directory_iterator(folder_.path() / "copies"))
       names.push_back(entry.path().filename());
     return names;
+  }
+
+  void AwaitCopies(size_t count) const {
+    const auto deadline = std::chrono::steady_clock::now() + gang::kDeadline;
+    while (Copies().size() > count && std::chrono::steady_clock::now() < deadline) sched_yield();
   }
 
   gang::TempDir folder_;
@@ -177,15 +184,16 @@ TEST_F(FetcherTest, ASecondGangUsesTheSameCopy) {
 TEST_F(FetcherTest, PreparesBeforeItIsDone) {
   Start();
   fs::path prepared;
-  fetcher_->Fetch(Attempt(1), {.name = {.sweep = 1, .trial = 3, .attempt = 1, .step = 9}},
-                  source_.Put(9, a_), [&](const fs::path& copy) {
-                    prepared = copy;
-                    return IsDone(1) ? Status(UnreadableError("it is done already")) : Status();
-                  });
+  WantedCopy wanted = Wanted(9, a_);
+  wanted.prepare = [&](const fs::path& copy) {
+    prepared = copy;
+    return IsDone(1) ? Status(UnreadableError("it is done already")) : Status();
+  };
+  fetcher_->Fetch(Attempt(1), wanted);
   EXPECT_EQ(Await(1).error, "");
   EXPECT_EQ(prepared, Await(1).folder);
-  fetcher_->Fetch(Attempt(2), {.name = {.sweep = 1, .trial = 3, .attempt = 1, .step = 9}},
-                  source_.Put(9, a_), [](const fs::path&) { return UnreadableError("no space"); });
+  wanted.prepare = [](const fs::path&) { return UnreadableError("no space"); };
+  fetcher_->Fetch(Attempt(2), wanted);
   EXPECT_EQ(Await(2).error, "no space");
   EXPECT_FALSE(Await(2).is_final);
 }
@@ -198,9 +206,9 @@ TEST_F(FetcherTest, RetriesASourceThatIsAway) {
 }
 
 TEST_F(FetcherTest, ASourceThatStaysAwayIsATemporaryError) {
-  Start({.bytes_max = 1 << 20}, std::chrono::milliseconds(1));
+  Start();
   source_.FailTimes(1'000'000);
-  Fetch(1, 9, a_);
+  fetcher_->Fetch(Attempt(1), Wanted(9, a_, std::chrono::milliseconds(1)));
   const Fetched fetched = Await(1);
   EXPECT_THAT(fetched.error, testing::AllOf(HasSubstr("checkpoint s1/3/1-9 "),
                                             testing::EndsWith(": box is away")));
@@ -227,10 +235,10 @@ TEST_F(FetcherTest, ADamagedCheckpointIsAPermanentError) {
 
 TEST_F(FetcherTest, FetchesThroughTheServerIfTheDirectCopyIsDamaged) {
   Start();
-  fetcher_->Fetch(
-      Attempt(1),
-      {.name = {.sweep = 1, .trial = 3, .attempt = 1, .step = 9}, .servers = {{.executor = "a"}}},
-      source_.Put(9, a_));
+  fetcher_->Fetch(Attempt(1), WantedFromPieces(kCheckpoints, source_,
+                                               {.name = {.sweep = 1, .trial = 3, .step = 9},
+                                                .servers = {{.executor = "a"}}},
+                                               source_.Put(9, a_)));
   const Fetched fetched = Await(1);
   ASSERT_EQ(fetched.error, "");
   EXPECT_EQ(gang::ReadFile(fetched.folder / "model.bin"), a_.files.at("model.bin"));
@@ -277,6 +285,89 @@ TEST_F(FetcherTest, SkipsAReleasedJob) {
   EXPECT_EQ(Await(3).error, "");
   EXPECT_FALSE(IsDone(2));
   EXPECT_THAT(Copies(), testing::Not(testing::Contains(b_.name())));
+}
+
+TEST_F(FetcherTest, AnAttemptUsesSeveralCopies) {
+  Start({});
+  Fetch(1, 9, a_);
+  Await(1);
+  done_.clear();
+  Fetch(1, 10, b_);
+  EXPECT_EQ(Await(1).name, "checkpoint s1/3/1-10");
+  Fetch(2, 11, c_);  // evicts unused copies
+  Await(2);
+  EXPECT_THAT(Copies(), UnorderedElementsAre(a_.name(), b_.name(), c_.name()));
+  fetcher_->Release(Attempt(1));
+  Fetch(3, 11, c_);
+  EXPECT_EQ(Await(3).error, "");
+  AwaitCopies(1);
+  EXPECT_THAT(Copies(), ElementsAre(c_.name()));
+}
+
+TEST_F(FetcherTest, CancelsAllFetchesOfAnAttempt) {
+  Start();
+  source_.Block();
+  Fetch(1, 9, a_);
+  Fetch(1, 10, b_);
+  ASSERT_TRUE(source_.AwaitRead());
+  Fetch(2, 11, c_);
+  fetcher_->Release(Attempt(1));
+  EXPECT_EQ(Await(2).error, "");
+  EXPECT_FALSE(IsDone(1));
+  EXPECT_THAT(Copies(), testing::Not(testing::Contains(b_.name())));
+}
+
+TEST_F(FetcherTest, KeepsAnUnusedCopyForItsTimeUnlessTheDiskIsShort) {
+  CopyKind kind = kCheckpoints.copies;
+  kind.kept = std::chrono::hours(1);
+  Start({}, kind);
+  Fetch(1, 9, a_);
+  Await(1);
+  fetcher_->Release(Attempt(1));
+  Fetch(2, 10, b_);  // evicts unused copies
+  Await(2);
+  EXPECT_THAT(Copies(), UnorderedElementsAre(a_.name(), b_.name()));
+  fetcher_->EvictUnused();
+  AwaitCopies(1);
+  EXPECT_THAT(Copies(), ElementsAre(b_.name()));
+}
+
+TEST_F(FetcherTest, ReleasedCopiesAreNewerThanTheirFetch) {
+  CopyKind kind = kCheckpoints.copies;
+  kind.kept = std::chrono::hours(1);
+  Start({}, kind);
+  Fetch(1, 9, a_);
+  const fs::path copy = Await(1).folder;
+  fs::last_write_time(copy, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  fetcher_->Release(Attempt(1));
+  Fetch(2, 10, b_);  // evicts unused copies
+  Await(2);
+  EXPECT_TRUE(fs::exists(copy)) << "the gang ran for two hours";
+}
+
+TEST_F(FetcherTest, TellsEachGangThatWaits) {
+  Start();
+  std::vector<std::string> told;
+  const auto tell = [&](WantedCopy wanted, const std::string& who) {
+    wanted.progress = [&told, who](const std::optional<Progress>& progress) {
+      told.push_back(who + (progress ? " " + std::to_string(progress->bytes_done) : " waits"));
+    };
+    return wanted;
+  };
+  WantedCopy first = Wanted(9, a_);
+  // The second gang needs the same copy, the third another one, and the fourth both.
+  first.prepare = [&](const fs::path&) {
+    fetcher_->Fetch(Attempt(2), tell(Wanted(10, b_), "2"));
+    fetcher_->Fetch(Attempt(3), tell(Wanted(11, c_), "3"));
+    fetcher_->Fetch(Attempt(4), tell(Wanted(11, c_), "4"));
+    fetcher_->Fetch(Attempt(4), tell(Wanted(10, b_), "4"));
+    fetcher_->Fetch(Attempt(5), tell(Wanted(10, b_), "5"));
+    return Status();
+  };
+  fetcher_->Fetch(Attempt(1), first);
+  for (uint32_t attempt = 1; attempt <= 5; ++attempt) EXPECT_EQ(Await(attempt).error, "");
+  fetcher_.reset();
+  EXPECT_THAT(told, ElementsAre("2 0", "3 waits", "4 waits", "5 0", "3 0", "4 0", "5 waits"));
 }
 
 TEST_F(FetcherTest, EvictsTheLeastRecentlyUsedCopyAndNoneInUse) {
@@ -334,8 +425,7 @@ TEST_F(FetcherTest, EvictsUnusedCopiesWhenTheDiskIsShort) {
   Await(2);
   fetcher_->Release(Attempt(1));
   fetcher_->EvictUnused();
-  const auto deadline = std::chrono::steady_clock::now() + gang::kDeadline;
-  while (Copies().size() > 1 && std::chrono::steady_clock::now() < deadline) sched_yield();
+  AwaitCopies(1);
   EXPECT_THAT(Copies(), ElementsAre(b_.name())) << "a gang runs from b";
 }
 
@@ -352,7 +442,7 @@ TEST_F(FetcherTest, EvictsBeforeTheNextDownload) {
   fetcher_->EvictUnused();
   fetcher_->Release(Attempt(2));
   const auto has_copy = [&] { return std::ranges::count(Copies(), a_.name()) > 0; };
-  const auto deadline = std::chrono::steady_clock::now() + Fetcher::kRetryTimeout / 2;
+  const auto deadline = std::chrono::steady_clock::now() + kRetryTimeout / 2;
   while (has_copy() && std::chrono::steady_clock::now() < deadline) sched_yield();
   EXPECT_FALSE(has_copy());
   EXPECT_FALSE(IsDone(3));

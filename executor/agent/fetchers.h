@@ -1,0 +1,70 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "executor/environments/environment_builder.h"
+#include "executor/environments/running_command.h"
+#include "executor/gang/spec.h"
+#include "executor/transfer/direct_pieces.h"
+#include "executor/transfer/fetcher.h"
+#include "executor/transfer/server_pieces.h"
+#include "executor/transfer/server_stub.h"
+
+namespace attune::agent {
+
+// The fetchers of an executor, and the builder of environments, each with its own thread. All
+// functions are thread-safe.
+class Fetchers {
+ public:
+  // The receivers of the results. See Fetcher::Done.
+  struct Results {
+    Fetcher::Done checkpoint;
+    Fetcher::Done code;
+    Fetcher::Done data;
+    EnvironmentBuilder::Done environment;
+  };
+
+  // The folder of the copies of code, inside the executor's folder.
+  static std::filesystem::path CodeFolder(const std::filesystem::path& folder) {
+    return folder / "code";
+  }
+
+  // `folder`: the executor's. `token`: of the server, which sends what no executor has. `processes`
+  // must outlive this object.
+  Fetchers(const std::filesystem::path& folder, const CopyLimits& limits, const ServerStub& stub,
+           const std::string& token, CommandProcesses& processes, Results results);
+
+  // The result of each follows, unless the attempt is released before.
+  void FetchCheckpoint(const gang::AttemptId& attempt, const gang::RemoteFiles& files,
+                       const std::string& digest);
+  void FetchCode(const gang::GangSpec& spec);  // and makes the folder in which the trial runs
+  void FetchData(const gang::GangSpec& spec);  // a result follows for each file
+
+  void BuildEnvironment(const gang::GangSpec& spec);
+
+  // The attempt no longer needs its copies and its environment.
+  void Release(const gang::AttemptId& attempt);
+
+  // Deletes all copies and environments that no gang uses, because the disk is short.
+  void EvictUnused();
+
+ private:
+  // A fetcher uses its source on its own thread.
+  struct Source {
+    Source(const ServerStub& stub, const std::string& token)
+        : server(stub, token), direct(server) {}
+    ServerPieces server;
+    DirectPieces direct;
+  };
+
+  Source checkpoint_source_;
+  Source code_source_;
+  Fetcher checkpoints_;
+  Fetcher code_;
+  Fetcher data_;
+  EnvironmentBuilder environments_;
+};
+
+}  // namespace attune::agent

@@ -1,0 +1,140 @@
+#include "executor/transfer/piece_copies.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <system_error>
+#include <utility>
+
+#include "checkpoints/manifest.h"
+#include "checkpoints/removal.h"
+#include "code/tree.h"
+#include "logging/log.h"
+
+namespace attune::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoints::Downloaded;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kReadPause{250};  // before a read is retried
+
+Downloaded DownloadCheckpoint(const checkpoints::DownloadSource& source, const fs::path& copy,
+                              uint64_t disk_free_bytes_min) {
+  return checkpoints::Download(source, copy, {}, disk_free_bytes_min);
+}
+
+// Nobody writes to copies of checkpoints, and resuming compares their hashes.
+Status TrustCheckpoint(const fs::path&, const std::string&, const std::stop_token&) { return {}; }
+
+Status VerifyCode(const fs::path& copy, const std::string& digest, const std::stop_token&) {
+  return code::VerifyCopy(copy, digest);
+}
+
+void PauseUnlessStopped(std::chrono::milliseconds pause, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any().wait_for(lock, stop, pause, [] { return false; });
+}
+
+// One download.
+class PieceDownload {
+ public:
+  PieceDownload(const PieceKind& kind, PieceSource& source, gang::RemoteFiles& files,
+                std::chrono::milliseconds retry_timeout, const FetchContext& context)
+      : kind_(kind),
+        source_(source),
+        files_(files),
+        retry_timeout_(retry_timeout),
+        context_(context) {}
+
+  Transfer Run(const std::string& digest, const fs::path& copy) {
+    Downloaded done = Download(digest, copy);
+    // Files from other executors, or those of an interrupted download, may be damaged.
+    const bool resumed = done.fetched < done.bytes;
+    if (HasFailed(done.status, ErrorCode::kCorrupt) && (resumed || !directly_from_.empty())) {
+      logging::Warn("{}; fetching it again through the server", done.status.error().message);
+      files_.servers.clear();
+      done = Download(digest, copy);
+    }
+    Transfer transfer{.status = done.status,
+                      .is_final = is_final_ || HasFailed(done.status, ErrorCode::kCorrupt),
+                      .bytes = done.bytes,
+                      .fetched = done.fetched};
+    if (direct_bytes_ > 0) {
+      transfer.route =
+          fmt::format(", {:.1f} MB directly from {}", Megabytes(direct_bytes_), directly_from_);
+    }
+    return transfer;
+  }
+
+ private:
+  Downloaded Download(const std::string& digest, const fs::path& copy) {
+    heard_ = Clock::now();
+    const auto read = [this](const std::string& file, uint64_t offset, std::string memory) {
+      return Read(file, offset, std::move(memory));
+    };
+    const std::string name =
+        files_.code.empty() ? gang::ToString(files_.name) : gang::ToString(files_);
+    return kind_.download({.name = name, .digest = digest, .read = read}, copy,
+                          context_.disk_free_bytes_min);
+  }
+
+  Result<checkpoints::Piece> Read(const std::string& file, uint64_t offset, std::string memory) {
+    for (;;) {
+      if (context_.stop.stop_requested()) return UnreadableError("no gang needs it any more");
+      PieceSource::Answer answer = source_.Read(files_, file, offset, std::exchange(memory, {}));
+      is_final_ = answer.is_final;
+      if (!answer.directly_from.empty()) {
+        directly_from_ = answer.directly_from;
+        if (file != kind_.index_file) direct_bytes_ += answer.piece->data.size();
+      }
+      if (answer.piece.ok()) heard_ = Clock::now();
+      if (answer.piece.ok() || answer.is_final || Clock::now() - heard_ >= retry_timeout_)
+        return std::move(answer.piece);
+      PauseUnlessStopped(std::min(kReadPause, retry_timeout_), context_.stop);
+    }
+  }
+
+  const PieceKind& kind_;
+  PieceSource& source_;
+  gang::RemoteFiles& files_;
+  const std::chrono::milliseconds retry_timeout_;
+  const FetchContext& context_;
+  Clock::time_point heard_;    // the last answer from the source
+  bool is_final_ = false;      // the last error is permanent
+  uint64_t direct_bytes_ = 0;  // bytes that came directly
+  std::string directly_from_;  // the last executor that sent some
+};
+
+}  // namespace
+
+const PieceKind kCheckpoints{
+    .copies = {.verify = TrustCheckpoint, .remove = checkpoints::RemoveFolder},
+    .download = DownloadCheckpoint,
+    .index_file = checkpoints::kManifestFile};
+const PieceKind kCode{.copies = {.verify = VerifyCode, .remove = code::RemoveCopy},
+                      .download = code::DownloadCopy,
+                      .index_file = code::kManifestPart};
+
+WantedCopy WantedFromPieces(const PieceKind& kind, PieceSource& source, gang::RemoteFiles files,
+                            const std::string& digest, std::chrono::milliseconds retry_timeout) {
+  const std::string name = gang::ToString(files);
+  return {.name = name,
+          .digest = digest,
+          .download = [&kind, &source, files = std::move(files), digest, retry_timeout](
+                          const fs::path& copy, const FetchContext& context) mutable {
+            Transfer transfer;
+            {
+              const std::stop_callback cancel(context.stop, [&] { source.Cancel(); });
+              transfer =
+                  PieceDownload(kind, source, files, retry_timeout, context).Run(digest, copy);
+            }
+            source.Close();
+            return transfer;
+          }};
+}
+
+}  // namespace attune::agent
