@@ -12,6 +12,7 @@
 #include "cli/json.h"
 #include "cli/text/numbers.h"
 #include "code/tree.h"
+#include "core/log/fixed_code.h"
 #include "core/state/state.h"
 #include "sweepfile/codec.h"
 #include "sweepfile/sweepfile.h"
@@ -50,10 +51,10 @@ std::string RepeatingFile(SweepSpec schedule, const SweepSpec& sweep, const Tria
   schedule.name = trial.sweep + "-" + std::to_string(trial.number);
   schedule.trial_seed = SeedOf(sweep, TrialNumber(static_cast<uint32_t>(trial.number)));
   if (auto& code = schedule.program.code) {
+    FixCode(schedule, "");
     code->path = "..";
     code->include.emplace_back("**");  // although git may ignore files of the new folder
     code->exclude.push_back("/" + std::string(kOwnFolder) + "/");
-    code->digest.clear();
     code->commit.clear();
     code->dirty = false;
   }

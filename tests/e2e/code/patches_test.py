@@ -40,6 +40,18 @@ class Patches(Code):
         file.write_text(text)
         return self.attune("trial", "enqueue", "s1", "--patch", file, "-p", "x=0.5", *options, "--data-dir", self.data)
 
+    def check_out(self, trial):
+        """Checks a trial out, trains it again, and returns its folder. The result must be the same."""
+        best = self.best_of(int(trial.partition("/")[2]), trial.partition("/")[0])
+        folder = self.folder / "again" / trial.replace("/", "-")
+        code, _, err = self.attune("trial", "checkout", trial, folder, "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        code, out, err = self.attune("sweep", "create", folder / "attune-trial/sweep.yaml", "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        self.completed(out.strip())
+        self.assertEqual(self.best_of(0, out.strip()), best)
+        return folder
+
     def test_a_trial_with_a_patch_runs_the_patched_code(self):
         gate = self.close_gate(1)
         self.create()
@@ -55,11 +67,7 @@ class Patches(Code):
         # The patch changed one file, so the server stores one more.
         self.assertEqual(len(self.stored_files()), 4)
 
-        # The patched code repeats the trial.
-        out = self.folder / "again"
-        code, _, err = self.attune("trial", "checkout", "s1/1", out, "--data-dir", self.data)
-        self.assertEqual(code, 0, err)
-        self.assertIn("10 + x", (out / NET).read_text())
+        self.assertIn("10 + x", (self.check_out("s1/1") / NET).read_text())
 
     def test_a_patch_that_does_not_apply_is_refused(self):
         gate = self.close_gate(1)
@@ -82,6 +90,8 @@ class Patches(Code):
         self.completed()
         best = {self.get(f"/sweeps/s1/trials/{trial}")["config"]["change"]: self.best_of(trial) for trial in range(3)}
         self.assertEqual(best, {"none": 0.5, "ten.diff": 10.5, "power.diff": 50})
+        for trial in range(3):
+            self.check_out(f"s1/{trial}")
 
     def test_patches_that_do_not_apply_together_are_refused_when_the_sweep_is_created(self):
         (self.code / "ten.diff").write_text(TEN)

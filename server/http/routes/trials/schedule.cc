@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "core/log/fixed_code.h"
 #include "core/space/schedule.h"
 #include "server/http/answers/answers.h"
 #include "server/http/transport/problem.h"
@@ -52,6 +53,7 @@ SweepSpec ReproducingSweep(SweepSpec spec, const TrialRow& trial,
   }
   if (spec.max_step > Step(0) && trial.step > Step(0)) spec.max_step = trial.step;
   spec.stop = {.max_trials = 1};
+  if (trial.patch) FixCode(spec, trial.patch->code);
   return spec;
 }
 
