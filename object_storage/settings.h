@@ -24,9 +24,9 @@ inline constexpr std::string_view kRemote = "store:";
 
 // The environment of an rclone that can reach the address as the remote kRemote.
 //
-// - It has all variables of `environment`, so that the credentials of each provider work. Of
-//   rclone's own variables it has only those of the provider (RCLONE_S3_…, RCLONE_GCS_…,
-//   RCLONE_AZUREBLOB_…) and RCLONE_CA_CERT, because others change what a command does.
+// - It has all variables of `environment`, so that the credentials of each provider work. It lacks
+//   rclone's own variables, because they change what a command does. Exceptions are RCLONE_CA_CERT
+//   and the variables of the provider (RCLONE_S3_…, RCLONE_GCS_…, RCLONE_AZUREBLOB_…).
 // - rclone reads no configuration file.
 Environment RcloneEnvironment(const Address& address, const Environment& environment,
                               const PartSettings& parts);

@@ -61,8 +61,8 @@ using StoredFiles = std::map<std::string, uint64_t>;
 // `stop` ends a call early, within Process::kStopGrace, with kUnavailable. An rclone also ends with
 // the thread that called, even if this process is killed.
 //
-// Messages name the address and contain no credentials. Error codes are those of CodeOf(). Calls
-// repeat what failed with kUnavailable.
+// Messages name the address and contain no credentials. CodeOf() gives the codes of errors. Calls
+// retry operations that failed with kUnavailable.
 class ObjectStore {
  public:
   // Finds rclone, and does not connect. `environment` has the credentials and the settings of the
@@ -118,7 +118,7 @@ class ObjectStore {
   // Sleeps before an attempt with this number, from 2. Returns false if there is no such attempt,
   // or `stop` was requested.
   bool WaitForAttempt(int number, const std::stop_token& stop) const;
-  // Of a listing. A bucket has no folders, so kNotFound says that the bucket itself is missing.
+  // Explains kNotFound of a listing: a bucket has no folders, so the bucket itself is missing.
   Error ExplainNotFound(const Error& error) const;
   Error ErrorOf(std::string_view operation, const std::string& path, const Error& error) const;
 

@@ -48,8 +48,8 @@ struct BuiltEnvironment {
 class EnvironmentBuilder {
  public:
   struct Options {
-    std::filesystem::path folder;  // no other process uses it
-    std::filesystem::path images;  // likewise; for images
+    std::filesystem::path folder;  // of environments; no other process uses it
+    std::filesystem::path images;  // of image files; no other process uses it
     uint64_t bytes_max = 0;        // limit for environments that no gang uses
     // After the last use. The next trial often starts just after the last one has ended.
     std::chrono::seconds kept = std::chrono::hours(24);

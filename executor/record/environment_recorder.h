@@ -41,7 +41,7 @@ class EnvironmentRecorder {
   };
 
   // Called on the recorder's thread with a record that differs from the last one of the sweep: JSON
-  // with sorted keys, at most kRecordBytesMax bytes. The attempt is one that it applies to.
+  // with sorted keys, at most kRecordBytesMax bytes. The record applies to the attempt.
   using Sink = std::function<void(const gang::AttemptId&, std::string record)>;
 
   EnvironmentRecorder(Options options, Sink sink);
@@ -85,8 +85,8 @@ class EnvironmentRecorder {
   const Options options_;
   const Sink sink_;
   ChildPrograms children_;
-  PythonPackages packages_;              // used only on the recorder's thread
-  std::optional<HostDescription> host_;  // likewise
+  PythonPackages packages_;              // this and host_: only on the recorder's thread
+  std::optional<HostDescription> host_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
