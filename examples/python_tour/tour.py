@@ -73,7 +73,9 @@ def show_results(sweep, folder):
     print(curves.metric, [curve["logged_values"] for curve in curves])
     best = sweep.best()
     print([point["metrics"] for point in sweep.logged(best["trial"])])
-    checkpoint = sweep.trial(best["trial"]).checkpoint(best=True)
+    trial = sweep.trial(best["trial"])
+    print([host["record"] for host in trial.environment()["executors"]])  # with which versions it ran
+    checkpoint = trial.checkpoint(best=True)
     print(f"{checkpoint.name}: attempt {checkpoint.attempt} saved it at step {checkpoint.step}, "
           f"{checkpoint.bytes} bytes, {checkpoint.digest}")
     attune.tensorboard.write(sweep, folder)
@@ -82,7 +84,7 @@ def show_results(sweep, folder):
 def ask_and_tell(server):
     """Trains the trials of a sweep in this program."""
     sweep = server.create(ASKED)
-    print("added trial", sweep.enqueue({"lr": 0.5})["number"])
+    print("added trial", sweep.enqueue({"lr": 0.1})["number"])
     if trial := sweep.ask():
         trial.release()  # returns the trial: the loop below or another program gets it
     while trial := sweep.ask():
