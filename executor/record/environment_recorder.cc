@@ -84,10 +84,14 @@ void EnvironmentRecorder::OnGangStarted(const gang::GangSpec& spec) {
   const auto last = records_.find(spec.attempt.sweep);
   if (last != records_.end() && last->second.request.IsLike(request))
     request.due = std::max(request.due, last->second.time + options_.pause);
-  std::erase_if(requests_, [&](const Request& other) { return request.IsLike(other); });
-  if (requests_.size() >= kRequestsMax) return;
-  requests_.push_back(std::move(request));
-  changed_.notify_all();
+  const auto same =
+      std::ranges::find_if(requests_, [&](const Request& other) { return request.IsLike(other); });
+  if (same != requests_.end()) {
+    same->attempt = request.attempt;  // its time stays, so the thread need not wake up
+  } else if (requests_.size() < kRequestsMax) {
+    requests_.push_back(std::move(request));
+    changed_.notify_all();
+  }
 }
 
 void EnvironmentRecorder::OnGangGone(const gang::AttemptId& attempt) {

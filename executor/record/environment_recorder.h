@@ -32,7 +32,7 @@ class EnvironmentRecorder {
     std::string version;  // of Attune
     bool has_gpus = false;
     // Time between records of a sweep, unless its program changes.
-    std::chrono::milliseconds pause{10'000};
+    std::chrono::milliseconds pause{60'000};
     // Time after which an equal record is passed on again, because the server's log may lack it:
     // the sweep had ended, or a backup was restored.
     std::chrono::milliseconds repeat_after{600'000};
