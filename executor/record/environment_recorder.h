@@ -85,7 +85,7 @@ class EnvironmentRecorder {
   const Options options_;
   const Sink sink_;
   ChildPrograms children_;
-  PythonPackages packages_;              // this and host_: only on the recorder's thread
+  PythonPackages packages_;  // this and host_: only on the recorder's thread
   std::optional<HostDescription> host_;
 
   std::mutex mutex_;
