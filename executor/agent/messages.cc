@@ -234,13 +234,12 @@ Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Fold
   spec.program.report_pattern = program.report_pattern();
   if (program.has_code()) spec.code = ToCode(program.code());
   for (const v1::Data& data : program.data()) spec.data.push_back(ToDataFile(data));
-  if (program.has_environment_files() && !program.environment_files().container().empty()) {
-    spec.container = {.image = program.environment_files().container(),
-                      .engine = program.environment_files().engine()};
-  } else if (program.has_environment_files()) {
-    spec.environment_files = {.python = program.environment_files().python(),
-                              .wheels = program.environment_files().wheels(),
-                              .root = {}};
+  if (program.has_packages() && !program.packages().container().empty()) {
+    spec.container = {.image = program.packages().container(),
+                      .engine = program.packages().engine()};
+  } else if (program.has_packages()) {
+    spec.environment_files = {
+        .python = program.packages().python(), .wheels = program.packages().wheels(), .root = {}};
   }
   spec.program.log_patterns.assign(assignment.log_patterns().begin(),
                                    assignment.log_patterns().end());

@@ -11,6 +11,7 @@
 #include "base/parse_number.h"
 #include "logging/log.h"
 #include "system/files.h"
+#include "system/folder_entries.h"
 #include "system/system_error.h"
 #include "system/unique_fd.h"
 
@@ -27,15 +28,6 @@ fs::path MarkOf(const fs::path& folder) { return folder / "complete"; }
 bool IsComplete(const fs::path& folder) {
   std::error_code failed;
   return !folder.filename().string().starts_with('.') && fs::exists(MarkOf(folder), failed);
-}
-
-std::vector<fs::path> EntriesOf(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code failed;
-  for (auto entry = fs::directory_iterator(folder, failed);
-       !failed && entry != fs::directory_iterator(); entry.increment(failed))
-    entries.push_back(entry->path());
-  return entries;
 }
 
 }  // namespace

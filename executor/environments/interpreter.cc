@@ -36,13 +36,6 @@ for text in sys.executable, sys.version, " ".join([platform.system(), platform.m
 )";
 constexpr std::string_view kLinePrefix = "description ";
 
-bool IsPython(const fs::path& command) {
-  std::string name = command.filename();
-  if (!name.starts_with("python")) return false;
-  name.erase(0, std::string_view("python").size());
-  return name.find_first_not_of("0123456789.") == name.npos;
-}
-
 // The value of a variable for the program; nullopt: it is not set.
 std::optional<std::string> ValueIn(const gang::Program& program, const std::string& name) {
   const auto& changes = program.environment;
@@ -60,7 +53,8 @@ std::optional<std::string> ValueFor(const gang::Program& program, const std::str
 }  // namespace
 
 Result<fs::path> LocateInterpreter(const gang::Program& program) {
-  const bool names_python = !program.command.empty() && IsPython(program.command.front());
+  const bool names_python =
+      !program.command.empty() && gang::HasNameOfPython(program.command.front());
   const std::string name = names_python ? program.command.front() : "python3";
   Result<fs::path> located = gang::LocateProgram(program, name);
   if (!located.ok())
@@ -129,7 +123,7 @@ void UseEnvironment(const fs::path& environment, gang::Program& program) {
   changes.emplace_back("PATH", programs.string() + ":" + path);
   changes.emplace_back("VIRTUAL_ENV", environment.string());
   std::string& executable = program.command.front();
-  if (executable.find('/') != executable.npos && IsPython(executable))
+  if (executable.find('/') != executable.npos && gang::HasNameOfPython(executable))
     executable = programs / "python3";
 }
 

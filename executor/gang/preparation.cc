@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "channel/line_reader.h"
@@ -236,6 +237,16 @@ std::optional<std::vector<std::string>> AllowedGpus() {
     names.push_back(name);
   }
   return names;
+}
+
+bool HasNameOfPython(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  for (const std::string_view prefix : {"python", "pypy"}) {
+    if (name.starts_with(prefix) &&
+        name.find_first_not_of("0123456789.t", prefix.size()) == name.npos)
+      return true;
+  }
+  return false;
 }
 
 Result<std::filesystem::path> LocateProgram(const Program& program, const std::string& name) {

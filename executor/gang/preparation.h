@@ -40,6 +40,9 @@ EnvironmentChanges RankEnvironment(const GangSpec& spec, const RankSlot& slot,
 // The GPUs that this process may use, by CUDA's names (CUDA_VISIBLE_DEVICES); nullopt: all GPUs.
 std::optional<std::vector<std::string>> AllowedGpus();
 
+// Whether a file has the name of a Python, such as python3.13t or pypy3.
+bool HasNameOfPython(const std::filesystem::path& file);
+
 // Finds the executable `name` as a gang of the program would.
 Result<std::filesystem::path> LocateProgram(const Program& program, const std::string& name);
 

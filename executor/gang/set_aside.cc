@@ -12,6 +12,7 @@
 #include "executor/gang/folders.h"
 #include "logging/log.h"
 #include "system/files.h"
+#include "system/folder_entries.h"
 #include "system/system_error.h"
 
 namespace attune::gang {
@@ -63,15 +64,6 @@ std::string ReadMark(const fs::path& sweep_dir) {
 bool HasEpoch(const fs::path& attempt_dir, const std::string& epoch) {
   const Result<std::string> found = ReadWord(attempt_dir / kEpochFile);
   return found.ok() && *found == epoch;
-}
-
-std::vector<fs::path> EntriesOf(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code failed;
-  for (auto entry = fs::directory_iterator(folder, failed);
-       !failed && entry != fs::directory_iterator(); entry.increment(failed))
-    entries.push_back(entry->path());
-  return entries;
 }
 
 // Whether `name` is the number of an attempt from `first` on. These did not exist when the backup

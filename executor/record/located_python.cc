@@ -18,19 +18,9 @@ namespace fs = std::filesystem;
 constexpr int kScriptsMax = 4;  // scripts whose interpreters are scripts; the kernel allows 4
 constexpr std::streamsize kLineBytesMax = 4096;
 
-bool HasNameOfPython(const fs::path& file) {
-  const std::string name = file.filename().string();
-  for (const std::string_view prefix : {"python", "pypy"}) {
-    if (name.starts_with(prefix) &&
-        name.find_first_not_of("0123456789.t", prefix.size()) == name.npos)
-      return true;
-  }
-  return false;
-}
-
 bool IsPythonFile(const fs::path& file) {
   std::error_code failed;
-  return HasNameOfPython(file) || HasNameOfPython(fs::canonical(file, failed));
+  return gang::HasNameOfPython(file) || gang::HasNameOfPython(fs::canonical(file, failed));
 }
 
 std::string ReadLine(std::ifstream& file) {

@@ -128,10 +128,10 @@ void AddFiles(const Program& program, v1::Program& out) {
     data.set_variable(DataVariable(file.name));
   }
   if (!program.packages) return;
-  out.mutable_environment_files()->set_python(program.packages->python);
-  out.mutable_environment_files()->set_wheels(program.packages->wheels);
-  out.mutable_environment_files()->set_container(program.packages->container);
-  out.mutable_environment_files()->set_engine(std::string(Name(program.packages->engine)));
+  out.mutable_packages()->set_python(program.packages->python);
+  out.mutable_packages()->set_wheels(program.packages->wheels);
+  out.mutable_packages()->set_container(program.packages->container);
+  out.mutable_packages()->set_engine(std::string(Name(program.packages->engine)));
 }
 
 void AddVariable(const std::string& name, std::string value, v1::Program& program) {

@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "base/message_limits.h"
 #include "base/result.h"
 #include "core/log/request_key.h"
 #include "server/store/curves.h"
@@ -13,6 +12,7 @@
 #include "server/store/failures.h"
 #include "server/store/json.h"
 #include "server/store/queries.h"
+#include "server/store/tables/spec_column.h"
 #include "server/store/tables/table_build.h"
 #include "server/store/tables/tables.h"
 #include "server/store/thinned/thinned_reader.h"
@@ -457,24 +457,14 @@ Result<StateCounts> Reader::CountStates() {
   });
 }
 
-// A snapshot must not be deleted because of a file that SQLite cannot read as JSON, so this
-// searches the text.
 Result<std::set<std::string>> Reader::CodeDigests() {
   using Digests = std::set<std::string>;
   return InSnapshot<Digests>([](sqlite::Connection& connection) -> Result<Digests> {
-    constexpr std::string_view kPrefix = "sha256:";
-    constexpr size_t kDigestBytes = kPrefix.size() + 64;
     Digests digests;
     sqlite::Rows rows = connection.Query(
         "SELECT spec FROM sweeps WHERE instr(spec, 'sha256:') > 0"
         " UNION ALL SELECT DISTINCT code FROM trials WHERE code IS NOT NULL");
-    while (rows.Next()) {
-      const std::string text(rows.Text(0));
-      for (size_t at = text.find(kPrefix); at != text.npos; at = text.find(kPrefix, at + 1)) {
-        std::string digest = text.substr(at, kDigestBytes);
-        if (IsDigest(digest)) digests.insert(std::move(digest));
-      }
-    }
+    while (rows.Next()) AddDigestsIn(rows.Text(0), digests);
     if (!rows.status().ok()) return rows.status().error();
     return digests;
   });

@@ -202,17 +202,12 @@ void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
                         const TrialCreated& fact) {
   std::optional<std::string> rationale;
   if (fact.rationale) rationale = Dump(RationaleToJson(**fact.rationale));
-  std::optional<std::string> patch;
-  std::optional<std::string> code;
-  if (fact.patch) {
-    patch = (*fact.patch)->sha256;
-    code = (*fact.patch)->code;
-  }
+  const TrialPatch patch = fact.patch ? **fact.patch : TrialPatch();
   transaction.Run(
       "INSERT INTO @trials (sweep, number, state, config, origin, rationale, created, patch, code)"
-      " VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?)",
+      " VALUES (?, ?, 'pending', ?, ?, ?, ?, nullif(?, ''), nullif(?, ''))",
       fact.trial.sweep.value, fact.trial.number.value, Dump(sweepfile::ToJson(fact.config)),
-      fact.origin, rationale, FormatTime(event.time), patch, code);
+      fact.origin, rationale, FormatTime(event.time), patch.sha256, patch.code);
   RecordRequest(transaction, fact.trial.sweep, fact.idempotency_key, event.seq);
 }
 

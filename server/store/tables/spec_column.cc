@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/message_limits.h"
 #include "json/parse.h"
 #include "server/store/json.h"
 #include "sweepfile/codec.h"
@@ -51,6 +52,15 @@ SweepSpec SpecOfColumn(std::string_view text) {
   SweepSpec spec = ValueOrThrow(sweepfile::SpecFromJson(ParseJsonOrThrow<Json>(text)));
   cache.Add(text, spec);
   return spec;
+}
+
+void AddDigestsIn(std::string_view text, std::set<std::string>& digests) {
+  constexpr std::string_view kPrefix = "sha256:";
+  constexpr size_t kDigestBytes = kPrefix.size() + 64;
+  for (size_t at = text.find(kPrefix); at != text.npos; at = text.find(kPrefix, at + 1)) {
+    const std::string_view digest = text.substr(at, kDigestBytes);
+    if (IsDigest(digest)) digests.emplace(digest);
+  }
 }
 
 }  // namespace attune::server

@@ -13,6 +13,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,18 @@ namespace attune::gang {
 
 // Long enough for a loaded machine under a sanitizer; a test that passes never waits for it.
 inline constexpr std::chrono::seconds kDeadline{20};
+
+// Waits until the condition holds, for at most kDeadline; returns whether it does. For files that
+// other processes make, because they have no event that a test could wait for.
+template <class Condition>
+bool AwaitCondition(const Condition& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
 
 class TempDir {
  public:

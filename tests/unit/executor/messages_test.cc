@@ -52,7 +52,7 @@ TEST(Messages, DataFilesHaveTheirUrlsAndVariables) {
 TEST(Messages, AnEnvironmentHasItsFiles) {
   v1::Assignment assignment;
   EXPECT_FALSE(ToSpec(assignment, gang::Folders("/data"))->environment_files);
-  v1::Environment& files = *assignment.mutable_program()->mutable_environment_files();
+  v1::Environment& files = *assignment.mutable_program()->mutable_packages();
   files.set_python("uv.lock");
   files.set_wheels("/opt/wheels");
   const auto spec = ToSpec(assignment, gang::Folders("/data"));
@@ -64,7 +64,7 @@ TEST(Messages, AnEnvironmentHasItsFiles) {
 
 TEST(Messages, AContainerHasItsImageAndEngine) {
   v1::Assignment assignment;
-  v1::Environment& environment = *assignment.mutable_program()->mutable_environment_files();
+  v1::Environment& environment = *assignment.mutable_program()->mutable_packages();
   environment.set_container("train:1");
   environment.set_engine("podman");
   const auto spec = ToSpec(assignment, gang::Folders("/data"));

@@ -105,9 +105,7 @@ class ContainerImagesTest : public testing::Test {
   }
   // Waits until a held pull runs.
   UniqueFd AwaitPull() {
-    const auto deadline = std::chrono::steady_clock::now() + gang::kDeadline;
-    while (!fs::exists(dir_.path() / "pid") && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(gang::AwaitCondition([&] { return fs::exists(dir_.path() / "pid"); }));
     return OpenPidfd(std::stoi(ReadFile(dir_.path() / "pid")));
   }
 

@@ -157,18 +157,9 @@ class EnvironmentBuilderTest : public testing::Test {
   std::string Log(uint32_t trial) {
     return ReadFile(gang::RankLog(folders_.Attempt(Attempt(trial)), 2));
   }
-  template <typename Condition>
-  static bool AwaitCondition(Condition condition) {
-    const auto deadline = std::chrono::steady_clock::now() + gang::kDeadline;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
-  }
   // Waits until the held program has started a child; returns the child.
   UniqueFd AwaitHeldChild() {
-    EXPECT_TRUE(AwaitCondition([&] { return fs::exists(fakes() / "pid"); }));
+    EXPECT_TRUE(gang::AwaitCondition([&] { return fs::exists(fakes() / "pid"); }));
     return OpenPidfd(std::stoi(ReadFile(fakes() / "pid")));
   }
 
@@ -285,7 +276,7 @@ TEST_F(EnvironmentBuilderTest, AttemptsThatWaitTogetherShareABuild) {
   Build(1);
   AwaitHeldChild();
   Build(2);
-  ASSERT_TRUE(AwaitCondition([&] { return !Log(2).empty(); }));
+  ASSERT_TRUE(gang::AwaitCondition([&] { return !Log(2).empty(); }));
   EXPECT_FALSE(IsDone(1));
   Clear("hold");
   EXPECT_EQ(Await(1).error, "");
@@ -347,7 +338,7 @@ TEST_F(EnvironmentBuilderTest, ABuildEndsWhenNoAttemptWaitsForIt) {
   Build(1);
   const UniqueFd child = AwaitHeldChild();
   Build(2);
-  ASSERT_TRUE(AwaitCondition([&] { return !Log(2).empty(); }));
+  ASSERT_TRUE(gang::AwaitCondition([&] { return !Log(2).empty(); }));
   builder_->Release(Attempt(1));
   builder_->Release(Attempt(2));
   EXPECT_TRUE(gang::WaitForEnd(child.get()));

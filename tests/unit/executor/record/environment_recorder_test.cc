@@ -183,9 +183,7 @@ TEST_F(EnvironmentRecorderTest, EndsAnInterpreterThatHangs) {
   MakeInterpreter("2.2.0", "echo > started; exec /bin/sleep 1000");
   auto recorder = Start();
   recorder->OnGangStarted(Spec(7));
-  const auto deadline = std::chrono::steady_clock::now() + gang::kDeadline;
-  while (!fs::exists(folder_.path() / "started") && std::chrono::steady_clock::now() < deadline)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(gang::AwaitCondition([&] { return fs::exists(folder_.path() / "started"); }));
   recorder.reset();
   EXPECT_TRUE(records_.empty()) << "the record would lack Python";
 }
