@@ -99,5 +99,7 @@ function(attune_test name)
   if(ATTUNE_SANITIZE)
     math(EXPR arg_TIMEOUT "10 * ${arg_TIMEOUT}")
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  # Brief output shows only what failed.
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+                                          ENVIRONMENT GTEST_BRIEF=1)
 endfunction()
