@@ -157,12 +157,20 @@ void Process::End() {
   Reap();
 }
 
+// If another part of this program has reaped the process, it counts as failed, because its exit code
+// is unknown.
 void Process::Reap() {
   int status = 0;
-  while (waitpid(child_.pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  pid_t reaped = 0;
+  do {
+    reaped = waitpid(child_.pid, &status, 0);
+  } while (reaped < 0 && errno == EINTR);
   child_.pid = 0;
-  exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (reaped < 0) {
+    exit_code_ = 1;
+  } else {
+    exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
 }
 
 }  // namespace attune::object_storage

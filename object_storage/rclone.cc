@@ -67,6 +67,8 @@ bool IsNewEnough(std::string_view version) {
 
 }  // namespace
 
+bool HasRclone(const Environment& environment) { return FindFile(environment).ok(); }
+
 Result<Rclone> FindRclone(const Environment& environment) {
   const Result<fs::path> program = FindFile(environment);
   if (!program.ok()) return program.error();

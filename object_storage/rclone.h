@@ -23,4 +23,7 @@ inline constexpr int kRcloneMinorMin = 60;
 // if it is too old or does not run. Each message says how to install it.
 Result<Rclone> FindRclone(const Environment& environment);
 
+// Whether FindRclone() would find a program. Does not run it.
+bool HasRclone(const Environment& environment);
+
 }  // namespace attune::object_storage

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kRcloneVariables{"RCLONE_S3_", "RCLONE_GCS_",
                                                            "RCLONE_AZUREBLOB_", "RCLONE_CA_CERT="};
+constexpr std::array<std::string_view, 7> kStoreVariables{
+    "AWS_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "RCLONE_S3_", "RCLONE_GCS_", "RCLONE_AZUREBLOB_"};
 // rclone 1.60 cannot use this variable. It gets the same file as RCLONE_CA_CERT.
 constexpr std::string_view kAwsCertificates = "AWS_CA_BUNDLE";
 
@@ -108,6 +110,21 @@ void ConfigureAzure(const Address& address, const Environment& environment, Remo
 }
 
 }  // namespace
+
+bool IsStoreVariable(std::string_view name) {
+  return std::ranges::any_of(kStoreVariables,
+                             [&](std::string_view start) { return name.starts_with(start); });
+}
+
+Environment WithVariables(Environment environment,
+                          const std::vector<std::pair<std::string, std::string>>& variables) {
+  for (const auto& [name, value] : variables) {
+    std::erase_if(environment,
+                  [&](const std::string& variable) { return NameOf(variable) == name; });
+    environment.push_back(name + '=' + value);
+  }
+  return environment;
+}
 
 Environment RcloneEnvironment(const Address& address, const Environment& environment,
                               const PartSettings& parts) {

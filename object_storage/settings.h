@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -11,6 +12,13 @@
 namespace attune::object_storage {
 
 using Environment = std::vector<std::string>;  // NAME=value
+
+// Whether the name is that of a provider's variable, such as AWS_ACCESS_KEY_ID.
+bool IsStoreVariable(std::string_view name);
+
+// The environment with these variables. They replace others with the same names.
+Environment WithVariables(Environment environment,
+                          const std::vector<std::pair<std::string, std::string>>& variables);
 
 // How large files are sent in parts. Other files are sent whole.
 struct PartSettings {

@@ -55,6 +55,14 @@ TEST_F(FindRcloneTest, PrefersTheVariable) {
   EXPECT_EQ(found->version, "1.60.0");
 }
 
+TEST_F(FindRcloneTest, HasRcloneDoesNotRunIt) {
+  EXPECT_FALSE(HasRclone({"PATH=" + folder_.path()}));
+  EXPECT_FALSE(HasRclone({in_path_.front(), "ATTUNE_RCLONE=" + (folder_ / "missing")}));
+  MakeRclone("touch " + (folder_ / "was-run"));
+  EXPECT_TRUE(HasRclone(in_path_));
+  EXPECT_FALSE(fs::exists(folder_ / "was-run"));
+}
+
 TEST_F(FindRcloneTest, SaysHowToInstallAMissingOne) {
   const Error error = ErrorWith({"PATH=" + folder_.path()});
   EXPECT_EQ(error.code, ErrorCode::kNotFound);

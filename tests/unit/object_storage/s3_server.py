@@ -9,6 +9,7 @@ A command is one line of JSON; a request is written `METHOD /bucket/key?query`.
 ["keys", BUCKET]                  the keys of its objects
 ["parts", BUCKET]                 the keys of unfinished uploads in parts
 ["fault", KIND, PATTERN, COUNT]   the next COUNT requests that match PATTERN, a regular expression, fail like KIND
+["expire", KEY]                   requests that are signed with this access key fail from now on, like `expired`
 ["requests"]                      the requests since the last time
 ["begin", BUCKET, KEY]            begins an upload in parts
 ["await", PATTERN]                waits until a request that matches is answered or held; if `hold` has seen the end of
@@ -51,13 +52,16 @@ KINDS = {
 moto = create_backend_app("s3")
 changed = threading.Condition()
 faults = []  # [KIND, PATTERN, COUNT]
+expired_keys = []
 requests = []
 answered = []
 
 
-def next_fault(request):
+def next_fault(request, signature):
     with changed:
         requests.append(request)
+        if any(f"Credential={key}/" in signature for key in expired_keys):
+            return "expired"
         for fault in faults:
             if fault[2] > 0 and re.search(fault[1], request):
                 fault[2] -= 1
@@ -78,7 +82,7 @@ def backend():
 def serve(environ, start_response):
     query = environ["QUERY_STRING"]
     request = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}{'?' * bool(query)}{query}"
-    kind = next_fault(request)
+    kind = next_fault(request, environ.get("HTTP_AUTHORIZATION", ""))
     connection = environ["werkzeug.socket"]
     if kind == "hold":
         has_answered(request)
@@ -136,6 +140,10 @@ class Commands:
         assert kind in KINDS, kind
         with changed:
             faults.append([kind, pattern, count])
+
+    def expire(self, key):
+        with changed:
+            expired_keys.append(key)
 
     def requests(self):
         with changed:

@@ -18,6 +18,23 @@ Environment Of(const std::string& address, const Environment& environment) {
   return RcloneEnvironment(ParseAddress(address).value(), environment, PartSettings{});
 }
 
+TEST(IsStoreVariable, KnowsTheVariablesOfEachProvider) {
+  for (const char* name :
+       {"AWS_ACCESS_KEY_ID", "AZURE_STORAGE_KEY", "GOOGLE_APPLICATION_CREDENTIALS",
+        "CLOUDSDK_CONFIG", "RCLONE_S3_STORAGE_CLASS", "RCLONE_GCS_ANONYMOUS",
+        "RCLONE_AZUREBLOB_ACCOUNT"})
+    EXPECT_TRUE(IsStoreVariable(name)) << name;
+  for (const char* name : {"PATH", "WANDB_API_KEY", "MY_AWS_KEY", "RCLONE_CONFIG", "AWS", ""})
+    EXPECT_FALSE(IsStoreVariable(name)) << name;
+}
+
+TEST(WithVariables, ReplacesVariablesWithTheSameNames) {
+  EXPECT_THAT(WithVariables({"HOME=/home/me", "AWS_REGION=own", "AWS_REGION_2=other"},
+                            {{"AWS_REGION", "sent"}, {"AWS_PROFILE", "team"}}),
+              ::testing::ElementsAre("HOME=/home/me", "AWS_REGION_2=other", "AWS_REGION=sent",
+                                     "AWS_PROFILE=team"));
+}
+
 TEST(RcloneEnvironment, PassesCredentialsAndDropsOtherOptionsOfRclone) {
   const Environment all =
       Of("s3://bucket", {"AWS_PROFILE=team", "HOME=/home/me", "RCLONE_DRY_RUN=1",
