@@ -366,7 +366,7 @@ GangRequest RequestForNext(const State& state, const Sweep& sweep, const Trial* 
   } else if (std::ranges::any_of(*origin.readers,
                                  [&](const std::string& name) { return reachable(name).sends; })) {
     request.preferred_rank_zero_hosts = std::move(origin.readers);
-  } else {
+  } else if (!origin.is_stored) {
     request.rank_zero_hosts = std::move(origin.readers);
     request.has_host_limits = true;
   }

@@ -92,6 +92,19 @@ Status Decider::operator()(const RecordRemoval& command) {
   return {};
 }
 
+// A checkpoint of a trial that has left the state may be recorded twice, which changes nothing.
+Status Decider::operator()(const RecordStored& command) {
+  if (!CheckExists(command.checkpoint.trial.sweep).ok()) return {};
+  const Sweep* sweep = state_.Find(command.checkpoint.trial.sweep);
+  if (sweep != nullptr && sweep->Find(command.checkpoint.trial.number) != nullptr) {
+    const KeptCheckpoint* kept = FindKept(*sweep, command.checkpoint);
+    if (kept == nullptr || kept->ref.digest != command.digest || kept->stored == command.address)
+      return {};
+  }
+  Add(CheckpointStored{command.checkpoint, command.digest, command.address});
+  return {};
+}
+
 Status Decider::operator()(const RecordSweepRemoval& command) {
   if (command.identity != IdentityOf(state_)) return {};
   const auto removals = state_.sweep_removals.find(command.folder);

@@ -49,6 +49,7 @@ class Decider {
   Status operator()(const RecordFact& command);
   Status operator()(const RecordEnvironment& command);
   Status operator()(const RecordRemoval& command);
+  Status operator()(const RecordStored& command);
   Status operator()(const RecordSweepRemoval& command);
   Status operator()(const IdentifyLog& command);
   Status operator()(const AdjustClock& command);

@@ -103,7 +103,8 @@ bool IsNeeded(const State& state, const Reachable& reachable, const std::string&
   }
   const auto goes_on_from = [&](const Trial& trial) {
     const Origin origin = OriginOf(state, trial);
-    return origin.checkpoint != nullptr && origin.readers && origin.readers->contains(executor);
+    return origin.checkpoint != nullptr && !origin.is_stored && origin.readers &&
+           origin.readers->contains(executor);
   };
   return std::ranges::any_of(state.sweeps, [&](const auto& entry) {
     const Sweep& sweep = entry.second;

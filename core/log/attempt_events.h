@@ -158,4 +158,17 @@ struct CheckpointRemoved {
                &CheckpointRemoved::checkpoint);
 };
 
+// An object store has a copy of a checkpoint, or no longer has one.
+struct CheckpointStored {
+  CheckpointId checkpoint;
+  std::string digest;   // of the checkpoint
+  std::string address;  // of the store, such as s3://bucket/prefix; empty: no copy
+
+  static constexpr auto kRow = EventRow(
+      {"checkpoint_stored", Needs::kCreatedSweep, kGangs | kTrialRecord,
+       Handled(kTables), Ignored(kStream | kSummary | kCurves | kAudit)},
+      &CheckpointStored::checkpoint, Field("digest", &CheckpointStored::digest),
+      Field("address", &CheckpointStored::address));
+};
+
 }  // namespace attune

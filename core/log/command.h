@@ -238,6 +238,13 @@ struct RecordRemoval {
   LogIdentity identity = {};
 };
 
+// An object store has a copy of a checkpoint, or no longer has one. A repetition changes nothing.
+struct RecordStored {
+  CheckpointId checkpoint;
+  std::string digest;   // of the checkpoint; another checkpoint may have the same name now
+  std::string address;  // of the store; empty: no copy
+};
+
 // An executor has removed the files of a deleted sweep from a data folder. A repetition changes
 // nothing.
 struct RecordSweepRemoval {
@@ -267,7 +274,7 @@ using Command =
                  AnnotateSweep, DeleteSweep, UndeleteSweep, Propose, EnqueueTrial, KillTrial,
                  ReopenTrial, AnnotateTrial, AskTrial, PinCheckpoint, DropCheckpoint, JoinExecutor,
                  LoseExecutor, DrainExecutor, ResumeExecutor, LeaveExecutor, ReportHealth,
-                 RecordFact, RecordEnvironment, RecordRemoval, RecordSweepRemoval, IdentifyLog,
+                 RecordFact, RecordEnvironment, RecordRemoval, RecordStored, RecordSweepRemoval, IdentifyLog,
                  AdjustClock>;
 
 }  // namespace attune

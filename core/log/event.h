@@ -28,7 +28,7 @@ using AnyFact = std::variant<
     SearchExhausted, ProposalBegun, SearchWaits, TrialCreated, TrialReopened, AttemptAssigned,
     AttemptRenewed, AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported,
     MetricsLogged, TrialYielding, TrialDecided, TrialPromoted, CheckpointSaved, CheckpointPinned,
-    CheckpointDropped, CheckpointRemoved, AttemptPartEnded, AttemptEnded, TrialRequeued,
+    CheckpointDropped, CheckpointRemoved, CheckpointStored, AttemptPartEnded, AttemptEnded, TrialRequeued,
     TrialAnnotated, TrialEnded, SlotsReserved, ReservationReleased, ExecutorJoined, ExecutorLost,
     ExecutorDrained, ExecutorResumed, ExecutorHealth, ExecutorQuarantined, ExecutorQuarantineEnded,
     ExecutorExcluded, ExecutorForgotten, EnvironmentRecorded, LogIdentified, ClockAdjusted>;

@@ -68,6 +68,7 @@ struct KeptCheckpoint {
   std::vector<double> values;  // of the objectives at its step, if that report counts; else empty
   bool pinned = false;         // by a user
   bool unreported = false;     // the report of its step has not arrived, and may never arrive
+  std::string stored;          // the address of the object store that has a copy; empty: none
   bool operator==(const KeptCheckpoint&) const = default;
 };
 

@@ -62,6 +62,7 @@ void Fields(A& archive, Like<A, KeptCheckpoint>& kept) {
   archive("values", kept.values);
   archive("pinned", kept.pinned);
   archive.Sparse("unreported", kept.unreported);
+  archive.Sparse("stored", kept.stored);
 }
 template <class A>
 void Fields(A& archive, Like<A, TrialPatch>& patch) {

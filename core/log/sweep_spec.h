@@ -238,6 +238,9 @@ struct SweepSpec {
   CheckpointPolicy checkpoint;
   FailurePolicy failure;
   StopPolicy stop;
+  // The address of an object store for the best checkpoints, the results and the code, such as
+  // s3://bucket/prefix; empty: none.
+  std::string storage;
   std::vector<SweepId> warm_start;  // earlier sweeps; the searcher starts with their results
 
   // The first one. Schedulers judge by it unless they say otherwise.

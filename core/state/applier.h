@@ -53,6 +53,7 @@ class Applier {
   void operator()(const CheckpointPinned& fact);
   void operator()(const CheckpointDropped& fact);
   void operator()(const CheckpointRemoved& fact);
+  void operator()(const CheckpointStored& fact);
 
   // ---- slots and executors -----------------------------------------------------------------
   void operator()(const SlotsReserved& fact);

@@ -295,6 +295,13 @@ void Applier::operator()(const CheckpointDropped& fact) {
   if (ended != state_.ended.end()) ended->second.dropped.insert(fact.checkpoint);
 }
 
+void Applier::operator()(const CheckpointStored& fact) {
+  const auto sweep = state_.sweeps.find(fact.checkpoint.trial.sweep);
+  if (sweep != state_.sweeps.end()) return SetStored(sweep->second, fact.checkpoint, fact.address);
+  const auto ended = state_.ended.find(fact.checkpoint.trial.sweep);
+  if (ended != state_.ended.end()) ended->second.stored[fact.checkpoint] = fact.address;
+}
+
 // A checkpoint that clones still need is dropped only if its files are gone.
 void Applier::ReleaseClones(Sweep& sweep, const CheckpointId& donor) {
   for (const TrialNumber number : std::set(sweep.clones)) {

@@ -48,7 +48,7 @@ void AddEnded(State& state, const Sweep& sweep);
 // The sweep cannot be opened again. Does nothing if that was so before.
 void ForgetEnded(State& state, SweepId id);
 
-// Reads the sweep as it was at its end, with the pins and drops of checkpoints since then.
+// Reads the sweep as it was at its end, with the changes of its checkpoints since then.
 // REQUIRES: the state has the bytes.
 Status ReadEnded(const State& state, SweepId id, Sweep& sweep);
 

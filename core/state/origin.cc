@@ -25,8 +25,9 @@ Origin OriginOf(const State& state, const Trial& trial) {
   const auto available = [&](const KeptCheckpoint& kept) {
     const std::string folder = FolderOf(state, kept);
     if (folder.empty()) return true;
+    origin.is_stored = !kept.stored.empty();
     const auto readers = state.folders.find(folder);
-    if (readers == state.folders.end()) return false;
+    if (readers == state.folders.end()) return origin.is_stored;
     origin.readers = readers->second;
     return true;
   };

@@ -13,6 +13,7 @@ struct Origin {
   const KeptCheckpoint* checkpoint = nullptr;  // null: the attempt begins from the start
   std::string reason;                          // why it is not the newest checkpoint; empty: it is
   std::optional<std::set<std::string>> readers;  // the executors that can read it; nullopt: all
+  bool is_stored = false;  // every executor can fetch it from an object store
 };
 
 // A checkpoint is in the data folder of the executor that saved it. Every executor with the same
@@ -23,6 +24,9 @@ struct Origin {
 // the executor may come back within its lease, and the progress is worth the wait. When all of them
 // are lost, the checkpoint is unavailable. The trial then resumes from its newest available
 // checkpoint, or from the start. This does not count as a failure of the trial.
+//
+// If an object store has a copy (KeptCheckpoint::stored), the checkpoint is always available, and
+// the trial does not wait.
 Origin OriginOf(const State& state, const Trial& trial);
 
 // Whether a gang on the executor can read the checkpoint at its path, without fetching a copy.

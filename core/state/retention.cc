@@ -155,6 +155,17 @@ void SetPinned(Sweep& sweep, const CheckpointId& checkpoint, bool pinned) {
   Review(sweep, trial->id.number);
 }
 
+void SetStored(Sweep& sweep, const CheckpointId& checkpoint, const std::string& address) {
+  Trial* trial = sweep.Find(checkpoint.trial.number);
+  KeptCheckpoint* kept =
+      trial == nullptr ? nullptr : trial->Find(checkpoint.attempt, checkpoint.step);
+  if (kept != nullptr) kept->stored = address;
+  for (const TrialNumber number : sweep.clones) {
+    Trial& clone = *sweep.Find(number);
+    if (clone.donor == checkpoint) clone.cloned->stored = address;
+  }
+}
+
 void Remove(Sweep& sweep, const CheckpointId& checkpoint) {
   Trial* trial = sweep.Find(checkpoint.trial.number);
   if (trial == nullptr) return;

@@ -58,7 +58,8 @@ void PlainFields(A& archive, Like<A, Sweep>& sweep) {
 }
 template <class A>
 void Fields(A& archive, Like<A, EndedSweep>& ended) {
-  archive(ended.state, ended.idempotency_key, ended.mark, ended.pins, ended.dropped);
+  archive(ended.state, ended.idempotency_key, ended.mark, ended.pins, ended.dropped,
+          ended.stored);
 }
 template <class A>
 void Fields(A& archive, Like<A, Host>& host) {

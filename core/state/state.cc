@@ -18,6 +18,13 @@ Trial* Sweep::Find(TrialNumber number) {
   return found == trials.end() ? nullptr : &found->second;
 }
 
+KeptCheckpoint* Trial::Find(uint32_t attempt, Step step) {
+  const auto kept = std::ranges::find_if(checkpoints, [&](const KeptCheckpoint& each) {
+    return each.attempt == attempt && each.ref.step == step;
+  });
+  return kept == checkpoints.end() ? nullptr : &*kept;
+}
+
 const Trial* Sweep::Find(TrialNumber number) const {
   const auto found = trials.find(number);
   return found == trials.end() ? nullptr : &found->second;

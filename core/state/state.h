@@ -110,6 +110,7 @@ struct Trial {
   }
   // The newest checkpoint that it can resume from; null: none.
   const KeptCheckpoint* NewestCheckpoint() const;
+  KeptCheckpoint* Find(uint32_t attempt, Step step);  // null if it was dropped
   // The checkpoint from which its next attempt resumes; null: it begins from the start.
   const KeptCheckpoint* ResumeCheckpoint() const { return cloned ? &*cloned : NewestCheckpoint(); }
 };
@@ -207,6 +208,7 @@ struct EndedSweep {
   std::string saved;
   std::map<CheckpointId, bool> pins;  // checkpoints pinned (true) or unpinned since its end
   std::set<CheckpointId> dropped;     // checkpoints dropped since its end
+  std::map<CheckpointId, std::string> stored;  // KeptCheckpoint::stored that changed since its end
 };
 
 // The deletion of a sweep that is scheduled (SweepDeletionScheduled).

@@ -30,6 +30,7 @@ bool EndsOrFrees(const Command& command, const State& state) {
          std::holds_alternative<DropCheckpoint>(command) ||
          std::holds_alternative<LoseExecutor>(command) ||
          std::holds_alternative<RecordRemoval>(command) ||
+         std::holds_alternative<RecordStored>(command) ||
          std::holds_alternative<RecordSweepRemoval>(command);
 }
 

@@ -239,6 +239,10 @@ std::optional<Command> FromProto(v1::Fact&& fact) {
           attempt.trial.sweep, {}, std::move(*fact.mutable_recorded()->mutable_record())};
     case v1::Fact::kRemoved:
       return RecordRemoval{FromProto(fact.removed()), {}, LogIdentity(fact.removed().identity())};
+    case v1::Fact::kStored:
+      return RecordStored{FromProto(fact.stored().checkpoint()),
+                          std::move(*fact.mutable_stored()->mutable_digest()),
+                          std::move(*fact.mutable_stored()->mutable_address())};
     case v1::Fact::kSweepRemoved:
       return RecordSweepRemoval{SweepId(fact.sweep_removed().sweep()),
                                 {},

@@ -4,7 +4,9 @@
 #include <limits>
 #include <utility>
 
+#include "core/log/stored_path.h"
 #include "core/state/origin.h"
+#include "core/state/retention.h"
 #include "server/rpc/convert.h"
 
 namespace attune::server {
@@ -75,15 +77,30 @@ std::vector<std::string> SendersFor(const State& state, const Trial& trial) {
   return senders;
 }
 
-void AddFetch(const State& state, const Trial& trial, const PieceServers& server_of,
+void AddStoredCopy(const Sweep& sweep, LogIdentity identity, const CheckpointId& checkpoint,
+                   const StoreVariables& store_variables, v1::ResumeFrom& resume) {
+  const KeptCheckpoint* kept = FindKept(sweep, checkpoint);
+  if (kept == nullptr || kept->stored.empty()) return;
+  v1::StoredCopy& copy = *resume.mutable_stored();
+  copy.set_address(kept->stored);
+  copy.set_path(StoredPath(identity, checkpoint, kept->ref.digest));
+  if (!store_variables) return;
+  for (auto& [name, value] : store_variables())
+    AddVariable(name, std::move(value), *copy.mutable_environment());
+}
+
+void AddFetch(const State& state, const Trial& trial, const DesiredSources& sources,
               v1::ResumeFrom& resume) {
   const auto fetched = CheckpointToFetch(state, trial);
   if (!fetched) return;
   *resume.mutable_fetch() = ToProto(*fetched);
-  if (!server_of) return;
+  const SweepId sweep = trial.id.sweep;
+  AddStoredCopy(*state.Find(sweep), IdentityOf(state, sweep), *fetched, sources.store_variables,
+                resume);
+  if (!sources.server_of) return;
   for (const std::string& sender : SendersFor(state, trial)) {
     if (resume.servers_size() == kPieceServersMax) return;
-    if (auto server = server_of(sender)) *resume.add_servers() = *std::move(server);
+    if (auto server = sources.server_of(sender)) *resume.add_servers() = *std::move(server);
   }
 }
 
@@ -134,18 +151,12 @@ void AddFiles(const Program& program, v1::Program& out) {
   out.mutable_packages()->set_engine(std::string(Name(program.packages->engine)));
 }
 
-void AddVariable(const std::string& name, std::string value, v1::Program& program) {
-  v1::NamedValue& variable = *program.add_environment();
-  variable.set_name(name);
-  variable.mutable_value()->set_text(std::move(value));
-}
-
 void AddEnvironment(const Program& program, const SecretValues& value_of, v1::Program& out) {
-  for (const auto& [name, value] : program.environment) AddVariable(name, value, out);
+  for (const auto& [name, value] : program.environment) AddVariable(name, value, *out.mutable_environment());
   for (const std::string& name : program.secrets) {
     auto value = value_of ? value_of(name) : std::nullopt;
     if (value) {
-      AddVariable(name, *std::move(value), out);
+      AddVariable(name, *std::move(value), *out.mutable_environment());
     } else {
       out.add_missing_secrets(name);
     }
@@ -169,15 +180,15 @@ void AddKnownFiles(const State& state, const Trial& trial, const Executor& execu
 
 // Describes what the executor must run for this trial's live attempt. REQUIRES: trial.live.
 void Assign(const State& state, const Sweep& sweep, const Trial& trial, const std::string& executor,
-            const PieceServers& server_of, const SecretValues& value_of, v1::Assignment& out) {
+            const DesiredSources& sources, v1::Assignment& out) {
   const SweepSpec& spec = sweep.spec;
   const Attempt& attempt = *trial.live;
   *out.mutable_attempt() = server::ToProto(attempt.id, attempt.epoch);
 
   v1::Program& program = *out.mutable_program();
   for (const std::string& argument : spec.program.command) program.add_command(argument);
-  AddEnvironment(spec.program, value_of, program);
-  AddCode(sweep, trial, executor, server_of, program);
+  AddEnvironment(spec.program, sources.value_of, program);
+  AddCode(sweep, trial, executor, sources.server_of, program);
   AddFiles(spec.program, program);
   program.set_working_directory(spec.program.working_directory);
   program.set_report_pattern(spec.program.report_pattern);
@@ -219,7 +230,7 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
     out.mutable_resume()->set_path(attempt.resume->path);
     out.mutable_resume()->set_digest(attempt.resume->digest);
     if (executor == attempt.ranks.front().executor)
-      AddFetch(state, trial, server_of, *out.mutable_resume());
+      AddFetch(state, trial, sources, *out.mutable_resume());
   }
   constexpr double kMostMs = std::numeric_limits<uint32_t>::max();
   out.set_stall_timeout_ms(
@@ -236,6 +247,13 @@ void Assign(const State& state, const Sweep& sweep, const Trial& trial, const st
 }
 
 }  // namespace
+
+void AddVariable(const std::string& name, std::string value,
+                 google::protobuf::RepeatedPtrField<v1::NamedValue>& variables) {
+  v1::NamedValue& variable = *variables.Add();
+  variable.set_name(name);
+  variable.mutable_value()->set_text(std::move(value));
+}
 
 std::vector<v1::Inventory> ToInventory(const State& state, const std::string& executor) {
   std::vector<v1::Inventory> messages(1);
@@ -254,10 +272,10 @@ std::vector<v1::Inventory> ToInventory(const State& state, const std::string& ex
 }
 
 v1::Desired ToDesired(const State& state, const std::string& executor,
-                      const PieceServers& server_of, const SecretValues& value_of) {
+                      const DesiredSources& sources) {
   v1::Desired desired;
   for (const Trial* trial : TrialsToRunOn(state, executor)) {
-    Assign(state, *state.Find(trial->id.sweep), *trial, executor, server_of, value_of,
+    Assign(state, *state.Find(trial->id.sweep), *trial, executor, sources,
            *desired.add_assignments());
   }
   for (const Trial* trial : TrialsToEndOn(state, executor)) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attune/v1/executor.pb.h"
@@ -28,9 +29,24 @@ std::vector<v1::Inventory> ToInventory(const State& state, const std::string& ex
 // Returns the value of a secret; nullopt if it has none now. An empty function: no secret has one.
 using SecretValues = std::function<std::optional<std::string>(const std::string& name)>;
 
+// Returns the credentials and settings for object stores that are secrets. An empty function: there
+// are none.
+using StoreVariables = std::function<std::vector<std::pair<std::string, std::string>>()>;
+
+// What ToDesired needs in addition to the state. Tests leave the functions empty.
+struct DesiredSources {
+  PieceServers server_of = {};
+  SecretValues value_of = {};
+  StoreVariables store_variables = {};
+};
+
 // All attempts that the executor should run, and all files that it should delete, without a
 // revision.
 v1::Desired ToDesired(const State& state, const std::string& executor,
-                      const PieceServers& server_of = {}, const SecretValues& value_of = {});
+                      const DesiredSources& sources = {});
+
+// Adds a text variable.
+void AddVariable(const std::string& name, std::string value,
+                 google::protobuf::RepeatedPtrField<v1::NamedValue>& variables);
 
 }  // namespace attune::server

@@ -47,6 +47,7 @@ ExecutorService::ExecutorService(Conductor& conductor, Options options)
                  .awaits_identity = std::move(options.awaits_identity),
                  .run = options.run,
                  .value_of = std::move(options.value_of),
+                 .store_variables = std::move(options.store_variables),
                  .lease_ttl_us = Microseconds(options.lease_ttl),
                  .patience_us = Microseconds(options.lease_ttl + LeaseMargin(options.lease_ttl))}) {
   conductor_.Subscribe(this);
@@ -66,6 +67,17 @@ Reach ExecutorService::ReachOf(const std::string& executor) const {
 std::optional<Sessions::Pulse> ExecutorService::PulseOf(const std::string& executor) const {
   std::lock_guard lock(mutex_);
   return sessions_.PulseOf(executor, Now());
+}
+
+std::optional<Sessions::StorageUse> ExecutorService::StorageUseOf(
+    const std::string& executor) const {
+  std::lock_guard lock(mutex_);
+  return sessions_.StorageUseOf(executor);
+}
+
+void ExecutorService::SetUploads(const std::string& executor, v1::Uploads uploads) {
+  std::lock_guard lock(mutex_);
+  sessions_.SetUploads(executor, std::move(uploads));
 }
 
 void ExecutorService::CheckLeases() {
@@ -120,6 +132,7 @@ void ExecutorService::OnMessage(SessionId id, const std::string& peer, v1::FromE
   if (taken.has_heartbeat()) return sessions_.OnHeartbeat(id, taken.heartbeat(), Now());
   if (taken.has_goodbye()) return sessions_.OnGoodbye(id, taken.goodbye());
   if (taken.has_health()) return sessions_.OnHealth(id, taken.health());
+  if (taken.has_storage()) return sessions_.OnStorage(id, taken.storage());
   const std::string executor = sessions_.OnOtherMessage(id);
   if (taken.has_log_chunk()) logs_.OnAnswer(taken.log_chunk(), executor);
 }

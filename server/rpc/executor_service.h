@@ -46,6 +46,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
     uint64_t run = 0;
     std::chrono::milliseconds lease_ttl;
     SecretValues value_of = {};  // values of secrets that programs need; must be fast
+    StoreVariables store_variables = {};
     // Masks secrets in texts of failed programs. Called by several threads. Empty: nothing is
     // masked.
     std::function<void(std::string& text)> mask = {};
@@ -67,6 +68,8 @@ class ExecutorService final : public v1::Executors::CallbackService,
   bool Connected(const std::string& executor) const;
   Reach ReachOf(const std::string& executor) const;  // see Sessions, like the next method
   std::optional<Sessions::Pulse> PulseOf(const std::string& executor) const;
+  std::optional<Sessions::StorageUse> StorageUseOf(const std::string& executor) const;
+  void SetUploads(const std::string& executor, v1::Uploads uploads);
 
   // Reads a part of a rank's log from the executor that holds it. Blocks until the answer arrives.
   // Errors: those of Requests.

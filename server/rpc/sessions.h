@@ -70,6 +70,7 @@ class Sessions {
     std::function<bool()> awaits_identity = [] { return false; };
     uint64_t run = 0;            // see Desired.server_run
     SecretValues value_of = {};  // values of secrets that programs need; must be fast
+    StoreVariables store_variables = {};
     int64_t lease_ttl_us = 0;
     int64_t patience_us = 0;  // the silence after which an executor is lost; longer than a lease
   };
@@ -87,6 +88,7 @@ class Sessions {
   void OnHeartbeat(SessionId id, const v1::Heartbeat& heartbeat, Time now);
   void OnGoodbye(SessionId id, const v1::Goodbye& goodbye);
   void OnHealth(SessionId id, const v1::Health& health);
+  void OnStorage(SessionId id, const v1::StorageStatus& status);
   // Handles a message that the sessions do not process. Returns the executor that sent it; empty:
   // none.
   std::string OnOtherMessage(SessionId id);
@@ -118,6 +120,16 @@ class Sessions {
   // to. Otherwise the free slots would look fewer than they are.
   Reach ReachOf(const std::string& executor) const;
 
+  // How a connected executor uses object stores.
+  struct StorageUse {
+    bool stores = false;  // Hello.stores
+    std::string problem;  // why its uploads are paused; empty: they are not
+  };
+  std::optional<StorageUse> StorageUseOf(const std::string& executor) const;
+
+  // Sends the list to the executor now, and after each reconnect until the next call.
+  void SetUploads(const std::string& executor, v1::Uploads uploads);
+
   ExecutorLink* LinkOf(const std::string& executor);  // null if it is not connected
 
  private:
@@ -135,6 +147,7 @@ class Sessions {
     bool dropped_facts = false;  // facts of it were dropped
     // its last report of health since the welcome; empty: it is healthy
     std::optional<std::string> problem;
+    std::string storage_problem;  // StorageUse::problem
     bool closing = false;
     size_t pending = 0;             // bytes of facts that wait to be stored
     bool storing = false;           // the conductor is storing a batch
@@ -158,6 +171,7 @@ class Sessions {
     SessionId session = 0;   // 0: none
   };
 
+  void SendUploads(const Session& session) const;
   Session* Find(SessionId id);         // null if it is closed or closing
   Session* FindGreeted(SessionId id);  // null, and closes the session, if it has not said hello
   void Refuse(Session& session, v1::Refusal::Code code, const std::string& message);
@@ -198,6 +212,7 @@ class Sessions {
   std::map<SessionId, Session> sessions_;
   SessionId last_session_ = 0;
   std::map<std::string, Executor> executors_;  // executors that are not lost, or that sent messages
+  std::map<std::string, v1::Uploads> uploads_;  // by executor; see SetUploads
   AffectedExecutors affected_;
   std::set<SessionId> held_;  // sessions that are not read at present
   size_t pending_ = 0;        // of all sessions together

@@ -171,22 +171,23 @@ CheckpointRow CheckpointOfRow(const sqlite::Rows& rows) {
           .pinned = rows.Integer(6) != 0,
           .dropped = rows.OptionalText(7),
           .removed = rows.OptionalText(8),
-          .reason = std::string(rows.Text(9))};
+          .reason = std::string(rows.Text(9)),
+          .stored = std::string(rows.Text(10))};
 }
 
 constexpr std::string_view kKept =
     "SELECT c.step, c.attempt, path, digest, bytes, c.time, pinned, dropped, removed, c.reason,"
-    " c.trial, a.executor, CASE WHEN t.best_step = c.step THEN t.best END"
+    " c.stored, c.trial, a.executor, CASE WHEN t.best_step = c.step THEN t.best END"
     " FROM checkpoints AS c"
     " JOIN trials AS t ON t.sweep = c.sweep AND t.number = c.trial"
     " LEFT JOIN attempts AS a"
     "   ON a.sweep = c.sweep AND a.trial = c.trial AND a.number = c.attempt";
 
 KeptRow KeptOfRow(const sqlite::Rows& rows) {
-  return {.trial = TrialNumberAt(rows, 10),
+  return {.trial = TrialNumberAt(rows, 11),
           .checkpoint = CheckpointOfRow(rows),
-          .executor = std::string(rows.Text(11)),
-          .best = OptionalReal(rows, 12)};
+          .executor = std::string(rows.Text(12)),
+          .best = OptionalReal(rows, 13)};
 }
 
 DecisionRow DecisionOfRow(const sqlite::Rows& rows) {
@@ -357,7 +358,7 @@ Result<std::optional<Explanation>> ReadExplanation(sqlite::Connection& connectio
 Status ReadCheckpoints(sqlite::Connection& connection, const TrialId& id,
                        std::vector<CheckpointRow>& checkpoints) {
   sqlite::Rows rows = connection.Query(
-      "SELECT step, attempt, path, digest, bytes, time, pinned, dropped, removed, reason"
+      "SELECT step, attempt, path, digest, bytes, time, pinned, dropped, removed, reason, stored"
       " FROM checkpoints"
       " WHERE sweep = ? AND trial = ? ORDER BY step, attempt",
       id.sweep.value, id.number.value);

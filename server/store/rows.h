@@ -169,6 +169,7 @@ struct CheckpointRow {
   std::optional<std::string> dropped;  // when nothing referred to it any more
   std::optional<std::string> removed;  // when its files were deleted
   std::string reason;                  // why it was dropped
+  std::string stored;                  // the object store that has a copy; empty: none
 };
 
 // A checkpoint of a sweep. Lists contain only those whose files are kept.

@@ -204,7 +204,8 @@ std::vector<Fact> OtherFacts() {
       TrialAnnotated{trial, {.tags = std::vector<std::string>()}},
       CheckpointPinned{checkpoint, true},
       CheckpointDropped{checkpoint, "box", "/data/step-3", "not among the newest"},
-      CheckpointRemoved{checkpoint}};
+      CheckpointRemoved{checkpoint},
+      CheckpointStored{checkpoint, "sha256:4f0c2d9e", "s3://bucket/prefix"}};
 }
 
 }  // namespace attune::server

@@ -43,7 +43,8 @@ TrialRecord RecordOf(const TrialDetail& detail, const SweepSpec& spec) {
                                   .ref = {row.step, row.path, row.digest},
                                   .executor = saver == detail.attempts.end() ? "" : saver->executor,
                                   .values = ValuesAt(detail, row, spec),
-                                  .pinned = row.pinned});
+                                  .pinned = row.pinned,
+                                  .stored = row.stored});
   }
   // In the order of saving, because later attempts resume from checkpoints of earlier ones.
   std::ranges::stable_sort(record.checkpoints, {}, [](const KeptCheckpoint& kept) {

@@ -358,6 +358,16 @@ void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
       id.attempt);
 }
 
+void Projection::Handle(sqlite::Transaction& transaction, const Event&,
+                        const CheckpointStored& fact) {
+  const CheckpointId& id = fact.checkpoint;
+  transaction.Run(
+      "UPDATE @checkpoints SET stored = ?"
+      " WHERE sweep = ? AND trial = ? AND step = ? AND attempt = ? AND digest = ?",
+      fact.address, id.trial.sweep.value, id.trial.number.value, id.step.value, id.attempt,
+      fact.digest);
+}
+
 void Projection::Handle(sqlite::Transaction& transaction, const Event& event,
                         const AttemptEnded& fact) {
   progress_.Write(transaction, fact.attempt.trial);

@@ -78,6 +78,7 @@ class Projection {
   void Handle(sqlite::Transaction& transaction, const Event& event, const CheckpointPinned& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const CheckpointDropped& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const CheckpointRemoved& fact);
+  void Handle(sqlite::Transaction& transaction, const Event& event, const CheckpointStored& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const AttemptEnded& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const TrialRequeued& fact);
   void Handle(sqlite::Transaction& transaction, const Event& event, const TrialAnnotated& fact);

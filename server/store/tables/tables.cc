@@ -240,6 +240,7 @@ std::string TablesSql(const TableNames& names) {
     dropped TEXT,
     removed TEXT,
     reason  TEXT    NOT NULL DEFAULT '',
+    stored  TEXT    NOT NULL DEFAULT '',
     PRIMARY KEY (sweep, trial, step, attempt)
   ) WITHOUT ROWID;
 

@@ -94,6 +94,13 @@ TEST_F(EndedSweeps, NotesAndTagsAfterTheEndNeedNoData) {
   EXPECT_EQ(RefusalOf(AnnotateSweep{SweepId(9), tags}).code, ErrorCode::kNotFound);
 }
 
+TEST_F(EndedSweeps, AStoredCopyAfterTheEndNeedsNoData) {
+  const CheckpointId checkpoint{{SweepId(1), TrialNumber(0)}, 1, Step(2)};
+  brain.ReleaseEndedSweeps();
+  EXPECT_NE(Find<CheckpointStored>(Do(RecordStored{checkpoint, "", "s3://bucket"})), nullptr);
+  EXPECT_EQ(brain.state().ended.at(SweepId(1)).stored.at(checkpoint), "s3://bucket");
+}
+
 TEST_F(EndedSweeps, ADropAfterTheEndChecksThePinsThatRemain) {
   spec_.checkpoint.keep_last = 3;
   Do(CreateSweep{spec_, "text", "another"});

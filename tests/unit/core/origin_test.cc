@@ -18,6 +18,11 @@ class Origins : public BrainTest {
     spec.failure.max_restarts = 0;
     return spec;
   }
+  // An object store gets a copy of the trial's newest checkpoint, or loses it.
+  std::vector<Event> Store(uint32_t number, const std::string& address = "s3://bucket") {
+    const KeptCheckpoint& kept = trial(number).checkpoints.back();
+    return Do(RecordStored{{Id(number), kept.attempt, kept.ref.step}, kept.ref.digest, address});
+  }
   const std::string& HostOf(uint32_t number) { return trial(number).live->ranks[0].executor; }
 };
 
@@ -126,6 +131,53 @@ TEST_F(Origins, ATrialStartsOverWithoutAChargeIfTheHolderIsLost) {
   EXPECT_THAT(Find<AttemptAssigned>(events)->reason, testing::Mentions("step 1", "n1"));
   EXPECT_EQ(trial(0).failures, 0);
   EXPECT_EQ(trial(0).last_step, Step(1)) << "the report is kept";
+}
+
+TEST_F(Origins, AStoredCheckpointOutlivesItsHolder) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  Create(OneTrial());
+  SaveAndReport(0, 1);
+  EXPECT_NE(Find<CheckpointStored>(Store(0)), nullptr);
+  Lose("n1");
+  const auto events = JoinWithFolder("n2", {.cpus = 3}, "of n2");
+  ASSERT_NE(Find<AttemptAssigned>(events), nullptr);
+  EXPECT_EQ(Find<AttemptAssigned>(events)->resume->path, Path(0, 1));
+  EXPECT_EQ(Find<AttemptAssigned>(events)->reason, "");
+  EXPECT_EQ(CheckpointToFetch(brain.state(), trial(0)), (CheckpointId{Id(0), 1, Step(1)}));
+}
+
+TEST_F(Origins, ATrialWithAStoredCheckpointDoesNotWaitForItsHolder) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  Create(OneTrial());
+  SaveAndReport(0, 1);
+  Store(0);
+  reachable = [](const std::string& executor) { return executor != "n1"; };
+  JoinWithFolder("n2", {.cpus = 3}, "of n2");
+  Tell(0, AttemptEnded{.outcome = Outcome::kKilled});
+  EXPECT_EQ(HostOf(0), "n2");
+  EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
+}
+
+TEST_F(Origins, ACopyThatIsDeletedNoLongerCounts) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  Create(OneTrial());
+  SaveAndReport(0, 1);
+  Store(0);
+  EXPECT_NE(Find<CheckpointStored>(Store(0, "")), nullptr);
+  Lose("n1");
+  JoinWithFolder("n2", {.cpus = 3}, "of n2");
+  EXPECT_FALSE(trial(0).live->resume);
+}
+
+TEST_F(Origins, AStoredCheckpointIsRecordedOnceAndOnlyWithItsDigest) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  Create(OneTrial());
+  SaveAndReport(0, 1);
+  EXPECT_THAT(Do(RecordStored{{Id(0), 1, Step(1)}, "sha256:another", "s3://bucket"}),
+              ::testing::IsEmpty());
+  EXPECT_THAT(Do(RecordStored{{Id(0), 1, Step(2)}, "", "s3://bucket"}), ::testing::IsEmpty());
+  Store(0);
+  EXPECT_THAT(Store(0), ::testing::IsEmpty());
 }
 
 TEST_F(Origins, ATrialFallsBackToAnOlderCheckpoint) {

@@ -1,0 +1,38 @@
+#include <utility>
+
+#include "base/message_limits.h"
+#include "server/rpc/sessions.h"
+
+// What executors and object stores have to do with each other. No event depends on it.
+namespace attune::server {
+
+void Sessions::OnStorage(SessionId id, const v1::StorageStatus& status) {
+  Session* session = FindGreeted(id);
+  if (session == nullptr) return;
+  session->storage_problem = CutEnd(status.problem(), kProblemBytesMax);
+  ReadNextOrHold(id, *session);
+}
+
+std::optional<Sessions::StorageUse> Sessions::StorageUseOf(const std::string& executor) const {
+  if (!Connected(executor)) return std::nullopt;
+  const Session& session = sessions_.at(executors_.at(executor).session);
+  return StorageUse{session.hello.stores(), session.storage_problem};
+}
+
+void Sessions::SetUploads(const std::string& executor, v1::Uploads uploads) {
+  v1::Uploads& known = uploads_[executor];
+  known = std::move(uploads);
+  if (!Connected(executor)) return;
+  const Session& session = sessions_.at(executors_.at(executor).session);
+  if (session.revision > 0) SendUploads(session);
+}
+
+void Sessions::SendUploads(const Session& session) const {
+  const auto uploads = uploads_.find(session.hello.name());
+  if (uploads == uploads_.end()) return;
+  v1::ToExecutor message;
+  *message.mutable_uploads() = uploads->second;
+  session.link->Send(std::move(message));
+}
+
+}  // namespace attune::server
