@@ -17,9 +17,9 @@
 #include "executor/agent/data_folder.h"
 #include "executor/agent/fetchers.h"
 #include "executor/agent/fetching_gangs.h"
+#include "executor/agent/hello.h"
 #include "executor/agent/log_reader.h"
 #include "executor/agent/machine.h"
-#include "executor/agent/messages.h"
 #include "executor/agent/name_lock.h"
 #include "executor/agent/pinned_channel.h"
 #include "executor/agent/server_channel.h"
@@ -28,10 +28,12 @@
 #include "executor/gang/supervisor.h"
 #include "executor/health/health_watch.h"
 #include "executor/processes/boot_clock.h"
+#include "executor/processes/environment.h"
 #include "executor/record/environment_recorder.h"
 #include "executor/transfer/checkpoint_sender.h"
 #include "executor/transfer/direct_sender.h"
 #include "executor/transfer/remover.h"
+#include "executor/transfer/uploader.h"
 #include "logging/log.h"
 #include "system/mailbox.h"
 #include "system/numbers_file.h"
@@ -91,34 +93,6 @@ std::chrono::steady_clock::time_point WakeTime(gang::BootClock::time_point at) {
   if (at == Machine::kNever) return std::chrono::steady_clock::time_point::max();
   const auto pause = std::max(at - gang::BootClock::now(), gang::BootClock::duration(0));
   return std::chrono::steady_clock::now() + pause;
-}
-
-v1::Hello MakeHello(const AgentOptions& options, int64_t started_us, const DirectSender& direct,
-                    const NumbersFile& log_position_file) {
-  v1::Hello hello;
-  hello.set_token(options.token);
-  hello.set_version(options.version);
-  hello.set_format(kFormat);
-  hello.set_name(options.name);
-  hello.set_instance(options.instance);
-  hello.set_started_us(started_us);
-  hello.set_address(options.host.address.empty() ? options.address : options.host.address);
-  hello.set_spans(!options.host.address.empty());
-  hello.set_pieces_port(direct.port());
-  if (direct.port() > 0) hello.set_pieces_key(direct.key());
-  hello.set_folder(FolderIdentity(options.data_dir));
-  for (const SweepFiles& files : ListSweeps(gang::Folders(options.data_dir)))
-    AddSweepFiles(files, *hello.mutable_sweeps());
-  if (const auto seen = log_position_file.Read()) {
-    hello.set_identity(seen->at(0));
-    hello.set_log_seq(seen->at(1));
-    hello.set_server_run(seen->at(2));
-  }
-  hello.mutable_labels()->insert(options.labels.begin(), options.labels.end());
-  hello.mutable_resources()->set_cpus(options.resources.cpus);
-  hello.mutable_resources()->set_gpus(options.resources.gpus);
-  hello.mutable_resources()->set_memory_bytes(options.resources.memory_bytes);
-  return hello;
 }
 
 HealthCheck MakeHealthCheck(const AgentOptions& options) {
@@ -238,6 +212,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   }
   void ReadLog(const v1::LogRequest& request) override { log_reader_.Read(request); }
   void SendCheckpoint(const v1::CheckpointRequest& request) override { sender_.Send(request); }
+  void Upload(const v1::Uploads& uploads) override { uploader_->SetUploads(uploads); }
 
   const AgentOptions options_;
   const NameLock lock_;
@@ -256,6 +231,7 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
   CheckpointSender sender_;
   EnvironmentRecorder recorder_;
   std::unique_ptr<Fetchers> fetchers_;
+  std::unique_ptr<Uploader> uploader_;
   std::unique_ptr<HealthWatch> health_;
   std::unique_ptr<Connection> connection_;  // null while the channel opens
   uint64_t connection_number_ = 0;
@@ -354,12 +330,27 @@ Status Agent::Impl::Start() {
   supervisor_ = std::move(supervisor.value());
   const CopyLimits limits{.bytes_max = options_.copies_bytes_max,
                           .disk_free_bytes_min = DiskFreeMin(options_)};
+  const object_storage::Environment environment = gang::ProgramEnvironment({});
   fetchers_ = std::make_unique<Fetchers>(
-      lock_.folder, limits, [this] { return channel_->stub(); }, options_.token, commands_,
+      lock_.folder, limits,
+      Fetchers::Access{[this] { return channel_->stub(); }, options_.token, environment}, commands_,
       Fetchers::Results{.checkpoint = PostResults(&FetchingGangs::OnCheckpoint),
                         .code = PostResults(&FetchingGangs::OnCode),
                         .data = PostResults(&FetchingGangs::OnData),
                         .environment = PostResults(&FetchingGangs::OnEnvironment)});
+  uploader_ = std::make_unique<Uploader>(
+      folders_, environment,
+      Uploader::Events{.stored =
+                           [this](const v1::Upload& upload) {
+                             Post([this, upload] {
+                               machine_.OnStored(upload.checkpoint(), upload.digest(),
+                                                 upload.address(), CurrentTime());
+                             });
+                           },
+                       .problem =
+                           [this](const std::string& problem) {
+                             Post([this, problem] { machine_.OnStorageProblem(problem); });
+                           }});
   health_ = std::make_unique<HealthWatch>(
       MakeHealthCheck(options_),
       HealthWatch::Events{.checked =
@@ -386,6 +377,7 @@ void Agent::Impl::RunThread() {
     ResumeReadingIfPaused();
   }
   health_.reset();
+  uploader_.reset();
   fetchers_.reset();
   supervisor_.reset();
   ended_.set_value(machine_.exit());

@@ -10,10 +10,9 @@
 namespace attune::agent {
 
 Fetchers::Fetchers(const std::filesystem::path& folder, const CopyLimits& limits,
-                   const ServerStub& stub, const std::string& token, CommandProcesses& processes,
-                   Results results)
-    : checkpoint_source_(stub, token),
-      code_source_(stub, token),
+                   const Access& access, CommandProcesses& processes, Results results)
+    : checkpoint_source_(access),
+      code_source_(access),
       checkpoints_(kCheckpoints.copies, folder / "copies", limits, std::move(results.checkpoint)),
       code_(kCode.copies, CodeFolder(folder), limits, std::move(results.code)),
       data_(kData, folder / "data", limits, std::move(results.data)),

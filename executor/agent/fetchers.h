@@ -11,6 +11,8 @@
 #include "executor/transfer/fetcher.h"
 #include "executor/transfer/server_pieces.h"
 #include "executor/transfer/server_stub.h"
+#include "executor/transfer/store_pieces.h"
+#include "object_storage/settings.h"
 
 namespace attune::agent {
 
@@ -31,10 +33,16 @@ class Fetchers {
     return folder / "code";
   }
 
-  // `folder`: the executor's. `token`: of the server, which sends what no executor has. `processes`
-  // must outlive this object.
-  Fetchers(const std::filesystem::path& folder, const CopyLimits& limits, const ServerStub& stub,
-           const std::string& token, CommandProcesses& processes, Results results);
+  // What the sources of checkpoints and code need.
+  struct Access {
+    ServerStub server;                        // sends what is nowhere else
+    std::string token;                        // of the server
+    object_storage::Environment environment;  // of programs that read object stores
+  };
+
+  // `folder`: the executor's. `processes` must outlive this object.
+  Fetchers(const std::filesystem::path& folder, const CopyLimits& limits, const Access& access,
+           CommandProcesses& processes, Results results);
 
   // The result of each follows, unless the attempt is released before.
   void FetchCheckpoint(const gang::AttemptId& attempt, const gang::RemoteFiles& files,
@@ -53,9 +61,10 @@ class Fetchers {
  private:
   // A fetcher uses its source on its own thread.
   struct Source {
-    Source(const ServerStub& stub, const std::string& token)
-        : server(stub, token), direct(server) {}
+    explicit Source(const Access& access)
+        : server(access.server, access.token), stored(server, access.environment), direct(stored) {}
     ServerPieces server;
+    StorePieces stored;
     DirectPieces direct;
   };
 

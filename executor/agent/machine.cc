@@ -160,6 +160,7 @@ void Machine::OnMessage(v1::ToExecutor message, const Now& now) {
   released_ |= message.has_released();
   if (message.has_inventory()) inventories_.push_back(std::move(*message.mutable_inventory()));
   if (message.has_checkpoint_request()) files_.SendCheckpoint(message.checkpoint_request());
+  if (message.has_uploads()) files_.Upload(message.uploads());
 }
 
 void Machine::OnWelcome(const v1::Welcome& welcome) {
@@ -175,6 +176,7 @@ void Machine::OnWelcome(const v1::Welcome& welcome) {
   heartbeat_at_ = hello_sent_ + heartbeat_;
   RenewLease(hello_sent_);
   if (was_unhealthy_) told_problem_.reset();
+  told_storage_problem_.clear();  // the server begins without one
   reconciler_.ForgetRevision();
   outbox_.Rewind();
   resend_at_ = kNever;
@@ -302,6 +304,9 @@ std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
     told_problem_ = health_.problem;
     was_unhealthy_ = true;
     message.mutable_health()->set_problem(ValidUtf8(*told_problem_));
+  } else if (storage_problem_ != told_storage_problem_) {
+    told_storage_problem_ = storage_problem_;
+    message.mutable_storage()->set_problem(storage_problem_);
   } else if (now.boot >= heartbeat_at_) {
     heartbeat_at_ = now.boot + heartbeat_;
     v1::Heartbeat& heartbeat = *message.mutable_heartbeat();
@@ -396,44 +401,6 @@ void Machine::Remove() {
     std::erase_if(removals.lost_sweeps, is_of_gang);
   }
   files_.Remove(removals);
-}
-
-void Machine::OnRemoved(const v1::CheckpointRemoval& removal, const Now& now) {
-  v1::CheckpointName checkpoint;
-  checkpoint.set_sweep(removal.sweep());
-  checkpoint.set_trial(removal.trial());
-  checkpoint.set_attempt(removal.attempt());
-  checkpoint.set_step(removal.step());
-  OnCheckpointGone(checkpoint, now);
-}
-
-void Machine::OnCheckpointGone(const v1::CheckpointName& checkpoint, const Now& now) {
-  v1::Fact fact;
-  fact.set_time_us(now.wall_us);
-  v1::CheckpointRemoved& removed = *fact.mutable_removed();
-  removed.set_sweep(checkpoint.sweep());
-  removed.set_trial(checkpoint.trial());
-  removed.set_attempt(checkpoint.attempt());
-  removed.set_step(checkpoint.step());
-  removed.set_identity(hello_.identity());
-  outbox_.Add(std::move(fact));
-}
-
-void Machine::OnSweepRemoved(uint64_t sweep, const Now& now) {
-  sweeps_.erase(sweep);
-  v1::Fact fact;
-  fact.set_time_us(now.wall_us);
-  fact.mutable_sweep_removed()->set_sweep(sweep);
-  fact.mutable_sweep_removed()->set_identity(hello_.identity());
-  outbox_.Add(std::move(fact));
-}
-
-void Machine::OnRecorded(const gang::AttemptId& attempt, std::string record, const Now& now) {
-  v1::Fact fact;
-  *fact.mutable_attempt() = ToProto(attempt);
-  fact.set_time_us(now.wall_us);
-  fact.mutable_recorded()->set_record(std::move(record));
-  outbox_.Add(std::move(fact));
 }
 
 // Repeats if a gang could not be started, because another gang may have waited for its GPUs.

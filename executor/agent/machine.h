@@ -97,6 +97,9 @@ class Files {
   virtual void ReadLog(const v1::LogRequest& request) = 0;
   // Reads a piece of a checkpoint and sends it to the server in a separate call.
   virtual void SendCheckpoint(const v1::CheckpointRequest& request) = 0;
+  // Sets everything that must be copied to object stores, including uploads in progress.
+  // Machine::OnStored() follows once for each, and OnStorageProblem() when uploads pause.
+  virtual void Upload(const v1::Uploads& uploads) = 0;
 };
 
 // The state machine of an executor, without threads, sockets and clocks. Its caller passes in
@@ -133,6 +136,13 @@ class Machine {
   void OnLog(v1::LogChunk chunk);
   // A new record of the environment for the attempt and those after it.
   void OnRecorded(const gang::AttemptId& attempt, std::string record, const Now& now);
+
+  // A wanted upload is complete.
+  void OnStored(const v1::CheckpointName& checkpoint, const std::string& digest,
+                const std::string& address, const Now& now);
+  // Sets why uploads are paused; empty: they are not. The server is told after a change, and again
+  // after each Welcome while there is a problem.
+  void OnStorageProblem(const std::string& problem);
 
   // Sets the state of the host. The server is told of a problem when it changes, and, after the
   // first problem, again after each Welcome. Heartbeats carry the numbers.
@@ -222,6 +232,8 @@ class Machine {
   // The problem that the server knows; nullopt: unknown, so it must be sent.
   std::optional<std::string> told_problem_ = "";
   bool was_unhealthy_ = false;
+  std::string storage_problem_;
+  std::string told_storage_problem_;        // the server knows it
   std::vector<v1::Inventory> inventories_;  // waiting for the Desired of this connection
   std::deque<v1::LogRequest> log_requests_;
   bool reading_log_ = false;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "executor/transfer/variables.h"
 
 namespace attune::agent {
 namespace {
@@ -166,10 +167,14 @@ std::vector<gang::PieceServer> FromProto(
 
 gang::RemoteFiles ToRemoteFiles(const v1::ResumeFrom& resume) {
   const v1::CheckpointName& name = resume.fetch();
-  return {.name = {name.sweep(), name.trial(), name.attempt(), name.step()},
-          .folder = std::filesystem::path(resume.path()).filename(),
-          .servers = FromProto(resume.servers()),
-          .code = {}};
+  gang::RemoteFiles files{.name = {name.sweep(), name.trial(), name.attempt(), name.step()},
+                          .folder = std::filesystem::path(resume.path()).filename(),
+                          .servers = FromProto(resume.servers()),
+                          .code = {}};
+  if (resume.has_stored())
+    files.stored = gang::StoredCopy{resume.stored().address(), resume.stored().path(),
+                                    ToVariables(resume.stored().environment())};
+  return files;
 }
 
 gang::Code ToCode(const v1::Code& code) {
@@ -225,9 +230,7 @@ Result<gang::GangSpec> ToSpec(const v1::Assignment& assignment, const gang::Fold
   spec.attempt = FromProto(assignment.attempt());
   const v1::Program& program = assignment.program();
   spec.program.command.assign(program.command().begin(), program.command().end());
-  for (const v1::NamedValue& variable : program.environment()) {
-    spec.program.environment.emplace_back(variable.name(), variable.value().text());
-  }
+  spec.program.environment = ToVariables(program.environment());
   spec.program.missing_secrets.assign(program.missing_secrets().begin(),
                                       program.missing_secrets().end());
   spec.program.working_directory = program.working_directory();

@@ -53,12 +53,20 @@ struct PieceServer {
   std::string key;
 };
 
-// A checkpoint on another host or a snapshot of code, and the executors that can send it in
-// addition to the server.
+// A copy of a checkpoint in an object store.
+struct StoredCopy {
+  std::string address;  // of the store
+  std::string path;     // below the address
+  // Credentials and settings of the store; they replace variables of this process.
+  std::vector<std::pair<std::string, std::string>> environment;
+};
+
+// A checkpoint on another host or a snapshot of code, and its sources in addition to the server.
 struct RemoteFiles {
   CheckpointName name;
   std::string folder;  // name of its folder
   std::vector<PieceServer> servers;
+  std::optional<StoredCopy> stored = {};
   std::string code;  // digest of the snapshot; then there is no checkpoint
 };
 

@@ -52,13 +52,26 @@ class PieceDownload {
 
   Transfer Run(const std::string& digest, const fs::path& copy) {
     Downloaded done = Download(digest, copy);
-    // Files from other executors, or those of an interrupted download, may be damaged.
-    const bool resumed = done.fetched < done.bytes;
-    if (HasFailed(done.status, ErrorCode::kCorrupt) && (resumed || !directly_from_.empty())) {
-      logging::Warn("{}; fetching it again through the server", done.status.error().message);
-      files_.servers.clear();
+    // Files from other executors or from a store, or those of an interrupted download, may be
+    // damaged.
+    bool resumed = done.fetched < done.bytes;
+    std::string damage;
+    while (HasFailed(done.status, ErrorCode::kCorrupt) && (resumed || !directly_from_.empty())) {
+      damage = done.status.error().message;
+      if (!files_.servers.empty())
+        files_.servers.clear();
+      else if (!resumed)
+        files_.stored.reset();
+      logging::Warn("{}; fetching it again {}", damage,
+                    files_.stored ? "from its copy" : "through the server");
+      resumed = false;
+      directly_from_.clear();
+      direct_bytes_ = 0;
       done = Download(digest, copy);
     }
+    if (!done.status.ok() && !damage.empty() && damage != done.status.error().message)
+      done.status =
+          Error{done.status.error().code, done.status.error().message + "; before: " + damage};
     Transfer transfer{.status = done.status,
                       .is_final = is_final_ || HasFailed(done.status, ErrorCode::kCorrupt),
                       .bytes = done.bytes,
@@ -106,7 +119,7 @@ class PieceDownload {
   Clock::time_point heard_;    // the last answer from the source
   bool is_final_ = false;      // the last error is permanent
   uint64_t direct_bytes_ = 0;  // bytes that came directly
-  std::string directly_from_;  // the last executor that sent some
+  std::string directly_from_;  // the last executor or store that sent some
 };
 
 }  // namespace

@@ -30,8 +30,8 @@ inline constexpr std::chrono::milliseconds kRetryTimeout{20'000};
 // A checkpoint on another host, or a snapshot of code. An interrupted download resumes at the byte
 // where it stopped. Only one download at a time may use the source, which must outlive it.
 //
-// Executors send files directly without encryption. If such a file does not match the manifest, it
-// is downloaded again through the server.
+// Executors send files directly without encryption, and a store may have other contents. If such a
+// file does not match the manifest, it is downloaded again from the next source.
 WantedCopy WantedFromPieces(const PieceKind& kind, PieceSource& source, gang::RemoteFiles files,
                             const std::string& digest,
                             std::chrono::milliseconds retry_timeout = kRetryTimeout);

@@ -18,8 +18,9 @@ class PieceSource {
  public:
   struct Answer {
     Result<checkpoints::Piece> piece;
-    bool is_final = false;      // the error is permanent: the file does not exist
-    std::string directly_from;  // the executor that sent it; empty: it came through the server
+    bool is_final = false;  // the error is permanent: the file does not exist
+    // The executor or the object store that sent it; empty: it came through the server.
+    std::string directly_from;
   };
 
   virtual ~PieceSource() = default;

@@ -218,6 +218,8 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
     piece_requests_.push_back(request.request());
   }
 
+  void Upload(const v1::Uploads& uploads) override { uploads_.push_back(uploads); }
+
   gang::BootClock::time_point now_{seconds(1000)};
   gang::BootClock::time_point deadline_{};
   int steps_ = 0;
@@ -236,6 +238,7 @@ class MachineTest : public testing::Test, public ServerLink, public Gangs, publi
   std::vector<uint64_t> piece_requests_;  // requests for pieces of checkpoints
   Removals removals_;
   std::vector<v1::Inventory> inventories_;
+  std::vector<v1::Uploads> uploads_;
   Machine machine_;
 };
 

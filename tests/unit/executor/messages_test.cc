@@ -74,7 +74,7 @@ TEST(Messages, AContainerHasItsImageAndEngine) {
   EXPECT_EQ(spec->container->engine, "podman");
 }
 
-TEST(Messages, ACheckpointToFetchHasItsNameAndServers) {
+TEST(Messages, ACheckpointToFetchHasItsNameAndSources) {
   v1::Assignment assignment;
   v1::ResumeFrom& resume = *assignment.mutable_resume();
   resume.set_path("/elsewhere/step-9-attempt-2");
@@ -87,6 +87,11 @@ TEST(Messages, ACheckpointToFetchHasItsNameAndServers) {
   server.set_address("10.0.0.1");
   server.set_port(4'000);
   server.set_key("key");
+  resume.mutable_stored()->set_address("s3://bucket");
+  resume.mutable_stored()->set_path("checkpoints/copy");
+  v1::NamedValue& variable = *resume.mutable_stored()->add_environment();
+  variable.set_name("AWS_REGION");
+  variable.mutable_value()->set_text("eu-1");
   const auto spec = ToSpec(assignment, gang::Folders("/data"));
   ASSERT_TRUE(spec.ok());
   const gang::RemoteFiles& fetch = spec.value().fetch.value();
@@ -97,6 +102,10 @@ TEST(Messages, ACheckpointToFetchHasItsNameAndServers) {
   EXPECT_EQ(fetch.servers[0].address, "10.0.0.1");
   EXPECT_EQ(fetch.servers[0].port, 4'000);
   EXPECT_EQ(fetch.servers[0].key, "key");
+  ASSERT_TRUE(fetch.stored);
+  EXPECT_EQ(fetch.stored->address, "s3://bucket");
+  EXPECT_EQ(fetch.stored->path, "checkpoints/copy");
+  EXPECT_THAT(fetch.stored->environment, testing::ElementsAre(testing::Pair("AWS_REGION", "eu-1")));
 }
 
 TEST(Messages, ConvertsAllFieldsOfAFailure) {
