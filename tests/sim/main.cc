@@ -72,7 +72,8 @@ bool IsOneOf(const attune::Fact& fact) {
 bool IsDecision(const attune::Event& event) {
   return !IsOneOf<attune::AttemptRenewed, attune::AttemptStarted, attune::AttemptFirstStep,
                   attune::RendezvousOpened, attune::TrialReported, attune::MetricsLogged,
-                  attune::CheckpointSaved, attune::CheckpointRemoved, attune::AttemptEnded,
+                  attune::CheckpointSaved, attune::CheckpointRemoved, attune::CheckpointStored,
+                  attune::AttemptEnded,
                   attune::ExecutorJoined, attune::ExecutorLost, attune::SweepAnnotated,
                   attune::TrialAnnotated>(event.fact);
 }

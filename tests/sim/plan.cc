@@ -80,6 +80,7 @@ class Planner {
     if (label_draws_.Integer(1, 4) == 1) plan_.drains = label_draws_.Uniform(0.2, 3);
     if (policy_draws_.Integer(1, 3) == 1) plan_.faults.health_changes = policy_draws_.Uniform(0, 3);
     MakeDisks();
+    MakeStores();
     plan_.annotates = OneIn(4);
     return std::move(plan_);
   }
@@ -301,6 +302,13 @@ class Planner {
     if (disk_draws.Integer(1, 4) > 1) return;
     plan_.faults.cannot_save = disk_draws.Uniform(0, 0.3);
     plan_.faults.fills_disk = disk_draws.Uniform(0, 0.05);
+  }
+
+  // In some worlds, an object store gets copies of checkpoints.
+  void MakeStores() {
+    RandomStream store_draws(plan_.seed, TrialNumber{}, "sim/stores");
+    if (store_draws.Integer(1, 3) > 1) return;
+    plan_.faults.stored = store_draws.Uniform(0.1, 1);
   }
 
   // In some worlds, backups of the log are made and restored.

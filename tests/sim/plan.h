@@ -29,6 +29,7 @@ struct FaultRates {
   double cannot_fetch = 0;   // for each checkpoint, snapshot of code or file of data
   double cannot_build = 0;   // for each environment that a gang needs
   double cannot_save = 0;    // for each checkpoint: the disk of the host is full
+  double stored = 0;         // for each checkpoint: an object store gets a copy (no fault)
   double fills_disk = 0;     // in a step: the executor ends the gang for it
   double snapshot_used = 0;  // at a restart of the server
   double restored = 0;       // at a restart of the server: a backup replaces the log

@@ -253,6 +253,11 @@ class Recorder {
     if (CheckpointBook* book = CheckpointOf(fact.checkpoint)) book->removed = true;
   }
 
+  void operator()(const CheckpointStored& fact) {
+    CheckpointBook* book = CheckpointOf(fact.checkpoint);
+    if (book != nullptr && book->ref.digest == fact.digest) book->stored = !fact.address.empty();
+  }
+
   void operator()(const SlotsReserved& fact) {
     ReservationBook reservation{.sweep = fact.sweep};
     for (const GangPart& part : fact.parts) reservation.workers[part.executor] = part.workers;

@@ -37,6 +37,7 @@ struct CheckpointBook {
   bool unreported = false;  // the report of its step has not arrived
   bool dropped = false;
   bool removed = false;
+  bool stored = false;  // an object store has a copy
 };
 
 struct TrialBook {

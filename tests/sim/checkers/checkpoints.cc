@@ -89,8 +89,19 @@ class Checkpoints final : public Checker {
         if (book.ref == *fact.resume && book.unreported)
           Report(ToString(fact.attempt) + " must resume from " + book.ref.path +
                  ", whose report has not arrived");
+        if (book.ref == *fact.resume && !book.stored && IsOnLostFolder(book))
+          Report(ToString(fact.attempt) + " must resume from " + book.ref.path +
+                 ", which only lost executors have");
       }
     }
+  }
+
+  // Whether all executors that can read the folder of the checkpoint are lost.
+  bool IsOnLostFolder(const CheckpointBook& checkpoint) const {
+    const std::string& folder = books_.executors.at(checkpoint.executor).folder;
+    return !folder.empty() && std::ranges::all_of(books_.executors, [&](const auto& entry) {
+      return entry.second.lost || entry.second.folder != folder;
+    });
   }
 
   void CheckFile(const CheckpointBook& checkpoint) {

@@ -151,6 +151,10 @@ struct Describer {
   std::string operator()(const CheckpointRemoved& f) const {
     return Text(f.checkpoint) + " removed";
   }
+  std::string operator()(const CheckpointStored& f) const {
+    return Text(f.checkpoint) + (f.address.empty() ? " is not stored" : " is stored in ") +
+           f.address;
+  }
   std::string operator()(const AttemptPartEnded& f) const {
     return ToString(f.attempt) + " ended on " + f.executor + ": " + std::string(Name(f.outcome)) +
            InParentheses(f.failure.message);

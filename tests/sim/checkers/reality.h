@@ -97,6 +97,10 @@ class Reality {
   void SweepDeleted(const std::string& path, const std::string& executor);
   bool HasFile(const std::string& path) const { return files_.contains(path); }
 
+  // An object store has a copy of the checkpoint with this digest.
+  void OnStored(const std::string& digest) { stored_.insert(digest); }
+  bool IsStored(const std::string& digest) const { return stored_.contains(digest); }
+
  private:
   struct Gang {
     AttemptId attempt;
@@ -123,6 +127,7 @@ class Reality {
   std::map<std::string, std::string> files_;                    // path to folder
   std::map<std::pair<std::string, uint64_t>, uint64_t> marks_;  // log identity, by folder and sweep
   std::set<std::pair<std::string, uint64_t>> claims_;           // folder and epoch of each attempt
+  std::set<std::string> stored_;
   std::set<std::string> lost_files_;
   std::set<std::string> of_lost_attempts_;
   bool restored_ = false;

@@ -14,8 +14,12 @@ using simulate::kSecondUs;
 
 constexpr int64_t kMaxStartUs = kSecondUs;  // from the assignment to the first process
 constexpr int64_t kMaxTeardownUs = kSecondUs / 2;
-constexpr char kDigest[] =
-    "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
+// The digest of a checkpoint: 64 decimal digits, which are different for each checkpoint.
+std::string DigestOf(const gang::AttemptId& attempt, Step step) {
+  const std::string number = std::to_string(attempt.epoch) + std::to_string(1'000'000 + step.value);
+  return "sha256:" + std::string(64 - number.size(), '0') + number;
+}
 
 Config ConfigOf(const gang::GangSpec& spec) {
   Config config;
@@ -101,9 +105,10 @@ void TrainingGangs::Run(gang::GangSpec spec) {
 }
 
 void TrainingGangs::FinishFetch(Gang& gang) {
-  const std::string path = gang.spec.resume->path;
+  const Reality& reality = environment_.reality;
+  const bool is_stored = gang.spec.fetch->stored && reality.IsStored(gang.spec.resume->digest);
   if (environment_.Happens(environment_.faults.cannot_fetch) ||
-      !environment_.reality.CanBeFetched(path))
+      !(is_stored || reality.CanBeFetched(gang.spec.resume->path)))
     return Fail(gang, gang::FailureKind::kHost, -1, "its checkpoint could not be fetched");
   Launch(gang);
 }
@@ -262,7 +267,10 @@ void TrainingGangs::ReportStep(Gang& gang) {
       return Fail(gang, gang::FailureKind::kExit, 0, "the checkpoint exists already");
     environment_.reality.OnFileSaved(path, host_, gang.lost);
     Emit(gang, gang::CheckpointSaved{
-                   .step = reported.step.value, .path = path, .digest = kDigest, .bytes = 1});
+                   .step = reported.step.value,
+                   .path = path,
+                   .digest = DigestOf(attempt, reported.step),
+                   .bytes = 1});
   }
   if (!std::exchange(gang.stepped, true)) Emit(gang, gang::FirstStep{});
   const TrialId trial = TrialOf(attempt);

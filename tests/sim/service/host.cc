@@ -13,6 +13,8 @@ constexpr int64_t kMaxStepUs = 2'000;  // until the machine gets new facts
 constexpr int64_t kMaxWriteUs = 2'000;
 constexpr int64_t kMaxDeleteUs = 100'000;
 constexpr int64_t kMaxDiskFullUs = 60'000'000;  // until the disk has space again
+constexpr int64_t kMaxStoreUs = 20'000'000;     // until a checkpoint is copied to an object store
+constexpr double kDeletesCopy = 0.3;            // probability that a copy is deleted later
 constexpr int64_t kBootUs = 1'000'000;          // boot clock at the start of the world
 // The data folder; all hosts use the same path.
 constexpr char kDataDir[] = "/data";
@@ -240,8 +242,32 @@ void Host::StepSoon() {
 void Host::PassFacts() {
   for (gang::Fact& fact : std::exchange(facts_, {})) {
     ReportFullDisk(fact);
+    if (const auto* saved = std::get_if<gang::CheckpointSaved>(&fact.what))
+      StoreLater(fact.attempt, *saved);
     machine_->OnFact(fact, Now());
   }
+}
+
+// The server may order that a checkpoint is copied to an object store. Later it may delete the copy.
+void Host::StoreLater(const gang::AttemptId& attempt, const gang::CheckpointSaved& saved) {
+  if (!environment_.Happens(environment_.faults.stored)) return;
+  v1::CheckpointName name;
+  name.set_sweep(attempt.sweep);
+  name.set_trial(attempt.trial);
+  name.set_attempt(attempt.attempt);
+  name.set_step(saved.step);
+  const auto report = [this, name, digest = saved.digest](const std::string& address) {
+    machine_->OnStored(name, digest, address, Now());
+    StepSoon();
+  };
+  const int64_t stored_us = environment_.random.Integer(1, kMaxStoreUs);
+  ScheduleAfter(stored_us, [this, report, path = saved.path, digest = saved.digest] {
+    if (!environment_.reality.CanRead(name_, path)) return;
+    environment_.reality.OnStored(digest);
+    report("s3://bucket");
+  });
+  if (!environment_.Happens(kDeletesCopy)) return;
+  ScheduleAfter(stored_us + environment_.random.Integer(1, kMaxStoreUs), [report] { report(""); });
 }
 
 void Host::Step() {

@@ -59,6 +59,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   void FindMissing(const v1::Inventory& inventory) override;
   void ReadLog(const v1::LogRequest& request) override;
   void SendCheckpoint(const v1::CheckpointRequest&) override {}
+  void Upload(const v1::Uploads&) override {}  // see StoreLater
 
   void MakeGangs();
   void FetchLater(const std::string& name,
@@ -73,6 +74,7 @@ class Host final : public ExecutorEnd, private agent::ServerLink, private agent:
   void Step();
   void PassFacts();
   void ReportFullDisk(const gang::Fact& fact);
+  void StoreLater(const gang::AttemptId& attempt, const gang::CheckpointSaved& saved);
   void SendHealth();
   void Exit();
   void KeepFacts(v1::Facts& facts);
