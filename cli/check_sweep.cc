@@ -7,6 +7,7 @@
 #include "core/log/secret_names.h"
 #include "core/space/domain.h"
 #include "core/space/value.h"
+#include "object_storage/address.h"
 #include "sweepfile/sweepfile.h"
 
 namespace attune::cli {
@@ -61,6 +62,10 @@ CheckedSweep CheckSweep(const SweepDocument& document, ProgramCheck program) {
   if (!searcher.ok()) checked.faults.push_back(file + ": " + searcher.error().message);
   const Result<std::unique_ptr<Scheduler>> scheduler = AllAlgorithms().MakeScheduler(*parsed.spec);
   if (!scheduler.ok()) checked.faults.push_back(file + ": " + scheduler.error().message);
+  if (const std::string& storage = parsed.spec->storage; !storage.empty()) {
+    const auto address = object_storage::ParseAddress(storage);
+    if (!address.ok()) checked.faults.push_back(file + ": storage: " + address.error().message);
+  }
   if (!checked.faults.empty()) return checked;
   checked.rungs = (*scheduler)->Rungs();
   checked.spec = std::move(parsed.spec);

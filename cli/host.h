@@ -61,7 +61,10 @@ struct ServeOptions {
   double lease_seconds = 15;    // time without contact after which an executor ends its gangs
   // Folder for copies of each sweep's best checkpoints, which outlive executors. Empty: no copies.
   std::filesystem::path storage_path;
-  std::optional<int64_t> code_bytes_max;  // of the files of a sweep's code; nullopt: 100 MB
+  // Address of the object store for sweeps that name none. Empty: they use none.
+  std::string storage_address;
+  std::optional<int64_t> storage_bandwidth;  // bytes per second of each host; nullopt: no limit
+  std::optional<int64_t> code_bytes_max;     // of the files of a sweep's code; nullopt: 100 MB
   bool shared_data = false;  // other users may read the data folder, as the umask allows
   std::optional<GpuHourPrice> gpu_hour_price;  // nullopt: costs have no money
 };

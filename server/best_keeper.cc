@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "checkpoints/download.h"
 #include "logging/log.h"
-#include "server/retry_delay.h"
+#include "server/conductor/retry_delay.h"
 
 namespace attune::server {
 namespace {

@@ -8,6 +8,8 @@
 
 #include "base/result.h"
 #include "checkpoints/piece.h"
+#include "core/log/stored_path.h"
+#include "logging/log.h"
 #include "server/store/format_time.h"
 
 namespace attune::server {
@@ -63,7 +65,9 @@ Result<Backend::CheckpointPiece> ReadFrom(const fs::path& folder, const std::str
   return Backend::CheckpointPiece{std::move(piece->data), piece->file_bytes};
 }
 
-Error UnreachableError(const CheckpointId& id, const KeptRow& row, const Holders& holders) {
+// `store`: the error of the object store that has a copy.
+Error UnreachableError(const CheckpointId& id, const KeptRow& row, const Holders& holders,
+                       const Status& store) {
   std::string text = "checkpoint " + ToString(id) + " is on executor " + row.executor + ", in " +
                      row.checkpoint.path + ", and that executor ";
   if (!holders.known) {
@@ -74,10 +78,28 @@ Error UnreachableError(const CheckpointId& id, const KeptRow& row, const Holders
   } else {
     text += "is not connected; start it again on the same data folder, then try again";
   }
+  if (!store.ok()) text += "; its copy cannot be read: " + store.error().message;
   return {ErrorCode::kUnavailable, std::move(text)};
 }
 
 }  // namespace
+
+// Reads from the object store. Records that it has no copy if that is so.
+Result<Backend::CheckpointPiece> CheckpointSource::ReadStored(
+    const CheckpointId& id, const KeptRow& row, const std::string& path, const std::string& file,
+    uint64_t offset, uint32_t limit_bytes) {
+  auto piece = copies_.Read({.address = row.checkpoint.stored,
+                             .path = path,
+                             .file = file,
+                             .offset = offset,
+                             .limit_bytes = limit_bytes});
+  if (piece.ok()) return Backend::CheckpointPiece{std::move(piece->data), piece->file_bytes};
+  if (piece.error().code == ErrorCode::kConflict) {
+    logging::Warn("{}; the server no longer expects it there", piece.error().message);
+    conductor_.Submit(RecordStored{id, row.checkpoint.digest, ""}, {});
+  }
+  return piece.error();
+}
 
 Result<Backend::CheckpointPiece> CheckpointSource::Read(const CheckpointId& id,
                                                         const std::string& file, uint64_t offset,
@@ -98,13 +120,23 @@ Result<Backend::CheckpointPiece> CheckpointSource::Read(const CheckpointId& id,
                      row->checkpoint.path + " directly"};
 
   Holders holders;
-  conductor_.Query([&](const Brain& brain) { holders = HoldersOf(brain.state(), row->executor); });
+  std::string path;  // in an object store
+  conductor_.Query([&](const Brain& brain) {
+    holders = HoldersOf(brain.state(), row->executor);
+    path = StoredPath(IdentityOf(brain.state(), id.trial.sweep), id, row->checkpoint.digest);
+  });
   const bool stored = storage_ != nullptr && storage_->Has(id, row->checkpoint.digest);
   if (const auto data = FindMountedFolder(holders.folder)) {
     auto piece = ReadFrom(CheckpointsOf(*data, id.trial) / name, file, offset, limit_bytes);
-    if (piece.ok() || !stored) return piece;
+    if (piece.ok() || (!stored && row->checkpoint.stored.empty())) return piece;
   }
   if (stored) return ReadFrom(storage_->FolderOf(id), file, offset, limit_bytes);
+  Status store;
+  if (!row->checkpoint.stored.empty()) {
+    auto piece = ReadStored(id, *row, path, file, offset, limit_bytes);
+    if (piece.ok() || piece.error().code == ErrorCode::kNotFound) return piece;
+    store = piece.error();
+  }
   for (const std::string& executor : holders.names) {
     if (!executors_.Connected(executor)) continue;
     auto piece = executors_.ReadCheckpoint(executor, {.trial = id.trial,
@@ -116,7 +148,7 @@ Result<Backend::CheckpointPiece> CheckpointSource::Read(const CheckpointId& id,
       return Backend::CheckpointPiece{std::move(*piece->mutable_data()), piece->file_bytes()};
     if (executors_.Connected(executor)) return piece.error();
   }
-  return UnreachableError(id, *row, holders);
+  return UnreachableError(id, *row, holders, store);
 }
 
 }  // namespace attune::server

@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "core/state/state.h"
 #include "logging/log.h"
-#include "server/retry_delay.h"
+#include "server/conductor/retry_delay.h"
 #include "server/store/thinned/curve_file.h"
 
 namespace attune::server {

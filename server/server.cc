@@ -11,6 +11,8 @@
 #include "base/result.h"
 #include "base/version.h"
 #include "logging/log.h"
+#include "object_storage/address.h"
+#include "object_storage/rclone.h"
 #include "server/best_keeper.h"
 #include "server/checkpoint_storage.h"
 #include "server/code_keeper.h"
@@ -29,6 +31,12 @@
 #include "server/rpc/executor_service.h"
 #include "server/rpc/rpc_server.h"
 #include "server/server_backend.h"
+#include "server/storage/store_jobs.h"
+#include "server/storage/store_keeper.h"
+#include "server/storage/stored_copies.h"
+#include "server/storage/stored_sweeps.h"
+#include "server/storage/stores.h"
+#include "server/storage/upload_keeper.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"
 #include "system/random_word.h"
@@ -121,6 +129,21 @@ class FolderLogMarks final : public LogMarks {
   LogMarkFile file_;
 };
 
+// Whether sweeps can use the object store that the options name.
+Status CheckStoreOption(const ServerOptions& options) {
+  if (options.storage_address.empty()) return {};
+  constexpr char kOption[] = "--storage-path: ";
+  const auto address = object_storage::ParseAddress(options.storage_address);
+  if (!address.ok()) return Error{address.error().code, kOption + address.error().message};
+  const auto rclone = object_storage::FindRclone(OwnEnvironment());
+  if (!rclone.ok()) return Error{ErrorCode::kUnavailable, kOption + rclone.error().message};
+  return {};
+}
+
+object_storage::StoreOptions StoreOptionsOf(const ServerOptions& options) {
+  return {.bytes_per_second_max = options.storage_bytes_per_second_max};
+}
+
 struct SubscribedLogKeeper : LogKeeper {
   SubscribedLogKeeper(Conductor& conductor, LogMarks& marks)
       : LogKeeper(conductor, marks, NewIdentity) {
@@ -154,6 +177,7 @@ struct Server::Parts {
              .run = NewIdentity().value,
              .lease_ttl = options.lease_ttl,
              .value_of = [this](const std::string& name) { return ValueOf(name); },
+             .store_variables = [this] { return StoreVariablesOf(secrets); },
              .mask = [this](std::string& text) { Mask(text); },
              .read_piece =
                  [this](const CheckpointId& id, const std::string& file, uint64_t offset,
@@ -163,15 +187,29 @@ struct Server::Parts {
                         uint32_t limit_bytes) {
                    return ReadCode(digest, part, offset, limit_bytes);
                  }}),
-        backend(conductor, executors, *reader, secrets, storage ? &*storage : nullptr),
+        stores([this] { return StoreVariablesOf(secrets); }, OwnEnvironment(),
+               StoreOptionsOf(options)),
+        stored_copies(stores),
+        stored_sweeps(folder.path() / "storage"),
+        store_jobs({.query = [this](const StateReader& look) { conductor.Query(look); },
+                    .execute = [this](Command command) { return Execute(std::move(command)); },
+                    .database = folder.database(),
+                    .scratch = folder.path() / "storage" / "scratch"},
+                   *reader, code, stores, stored_sweeps),
+        backend(conductor, executors, *reader, secrets, storage ? &*storage : nullptr, stores,
+                stored_copies, options.storage_address),
         code_keeper(code, *reader),
         curves(folder.database()),
+        upload_keeper(std::in_place, UploadOptionsOf(options), *reader, stored_sweeps),
+        store_keeper(std::in_place, store_jobs, stores, stored_sweeps),
         host(options.host),
         rpc_host(options.rpc_host) {
     conductor.SetWallClock(WallClock());
     conductor.Subscribe(&proposal_runner);
     conductor.Subscribe(&curves);
     conductor.Subscribe(&code_keeper);
+    conductor.Subscribe(&*upload_keeper);
+    conductor.Subscribe(&*store_keeper);
     if (!storage) return;
     keeper = std::make_unique<BestKeeper>(*storage, backend.checkpoints(), *reader);
     conductor.Subscribe(keeper.get());
@@ -182,10 +220,13 @@ struct Server::Parts {
     folder.Withdraw();  // before other programs can take the ports
     thinking.Stop();
     conductor.Stop();
+    stored_copies.Stop();
     http.reset();
     rpc.reset();
     executors.StopFetching();
     keeper.reset();
+    store_keeper.reset();
+    upload_keeper.reset();
   }
 
   // Opens the ports first, so that executors keep their leases and people see the progress.
@@ -263,6 +304,25 @@ struct Server::Parts {
     return ExecutorService::FilePiece{std::move(piece->data), piece->file_bytes};
   }
 
+  Status Execute(Command command) {
+    const auto events = conductor.Execute(std::move(command));
+    return events.ok() ? Status() : events.error();
+  }
+
+  UploadKeeper::Options UploadOptionsOf(const ServerOptions& options) {
+    return {
+        .query = [this](const StateReader& look) { conductor.Query(look); },
+        .can_upload =
+            [this](const std::string& executor) {
+              const auto use = executors.StorageUseOf(executor);
+              return use && use->stores;
+            },
+        .send = [this](const std::string& executor,
+                       v1::Uploads uploads) { executors.SetUploads(executor, std::move(uploads)); },
+        .variables = [this] { return StoreVariablesOf(secrets); },
+        .bytes_per_second_max = options.storage_bytes_per_second_max};
+  }
+
   DataFolder folder;
   const NamedTokens named_tokens;
   const BrowserSessions sessions;
@@ -277,9 +337,15 @@ struct Server::Parts {
   ThreadPool thinking{kThinkingThreads};
   ProposalRunner proposal_runner;
   ExecutorService executors;
+  Stores stores;
+  StoredCopies stored_copies;
+  StoredSweeps stored_sweeps;
+  StoreJobs store_jobs;
   ServerBackend backend;
   CodeKeeper code_keeper;
   CurveKeeper curves;
+  std::optional<UploadKeeper> upload_keeper;
+  std::optional<StoreKeeper> store_keeper;
   std::unique_ptr<BestKeeper> keeper;  // null: no storage
   std::unique_ptr<RpcServer> rpc;
   std::unique_ptr<HttpServer> http;
@@ -291,6 +357,7 @@ struct Server::Parts {
 
 Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   ATTUNE_CHECK(options.algorithms != nullptr);
+  if (Status usable = CheckStoreOption(options); !usable.ok()) return usable.error();
   auto folder = DataFolder::Open(options.data_dir);
   if (!folder.ok()) return folder.error();
   std::optional<CheckpointStorage> storage;

@@ -32,6 +32,10 @@ struct ServerOptions {
   std::chrono::milliseconds lease_ttl{15'000};
   // The folder for copies of the best checkpoints, which outlive executors; empty: no copies.
   std::filesystem::path storage_path;
+  // The address of the object store for sweeps that name none (object_storage/address.h); empty:
+  // they use none.
+  std::string storage_address;
+  uint64_t storage_bytes_per_second_max = 0;         // to object stores, of each host; 0: no limit
   uint64_t code_bytes_max = code::kDefaultBytesMax;  // of a snapshot of code
   std::optional<GpuHourPrice> gpu_hour_price;        // nullopt: costs have no money
 };
@@ -43,7 +47,8 @@ struct ServerOptions {
 //
 // Start fails with a message for people: kConflict: another server holds the data folder or the
 // storage. kCorrupt: the database is damaged or newer than this program. kUnavailable: a port is
-// taken. kInvalid: the files of `https` do not work. kDenied, kStorageFull: the folder cannot be
+// taken, or object storage needs rclone. kInvalid: the files of `https` do not work, or the address
+// of the object store is not valid. kDenied, kStorageFull: the folder cannot be
 // written. While the server runs, AskServer() (folder/server_socket.h) tells clients on this
 // machine where it answers.
 class Server {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "core/log/stored_path.h"
 #include "server/masked_log.h"
 
 namespace attune::server {
@@ -21,6 +22,7 @@ std::vector<Backend::ExecutorStatus> ServerBackend::Executors() {
       std::optional<double> seconds;
       if (pulse) seconds = static_cast<double>(pulse->silent_us) * 1e-6;
       ExecutorStatus& status = all.emplace_back(StatusOf(brain.state(), executor, seconds));
+      if (const auto use = executors_.StorageUseOf(name)) status.storage_problem = use->problem;
       if (!pulse) continue;
       status.disk_free_bytes = pulse->disk_free_bytes;
       status.memory_free_bytes = pulse->memory_free_bytes;
@@ -50,6 +52,34 @@ Result<Backend::LogSlice> ServerBackend::ReadLog(const AttemptId& attempt, int r
     return LogSlice{std::move(slice->data), slice->offset, slice->file_bytes, slice->gap_begin,
                     slice->gap_end};
   });
+}
+
+std::string ServerBackend::UrlOfCopy(const CheckpointId& checkpoint, const std::string& digest,
+                                     const std::string& address) {
+  std::string path;
+  conductor_.Query([&](const Brain& brain) {
+    path = StoredPath(IdentityOf(brain.state(), checkpoint.trial.sweep), checkpoint, digest);
+  });
+  return UrlOf(address, path);
+}
+
+Status ServerBackend::CheckStore(const std::string& address) {
+  if (const auto store = stores_.Open(address); !store.ok())
+    return Invalid("storage: " + store.error().message);
+  std::vector<std::string> names;
+  conductor_.Query([&](const Brain& brain) {
+    for (const auto& [name, executor] : brain.state().executors) names.push_back(name);
+  });
+  std::string lacking;
+  for (const std::string& name : names) {
+    const auto use = executors_.StorageUseOf(name);
+    if (use && !use->stores) lacking += (lacking.empty() ? "" : ", ") + name;
+  }
+  if (lacking.empty()) return {};
+  return Invalid("storage: object storage needs the program rclone, which is missing on " +
+                 lacking +
+                 "; install it there with `pip install 'attune-hpo[storage]'` or `apt-get install "
+                 "rclone`, and restart the executor");
 }
 
 Result<std::vector<std::string>> ServerBackend::UndefinedSecrets(

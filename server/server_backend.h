@@ -11,21 +11,27 @@
 #include "server/folder/secrets.h"
 #include "server/http/backend/backend.h"
 #include "server/rpc/executor_service.h"
+#include "server/storage/stored_copies.h"
+#include "server/storage/stores.h"
 #include "server/store/reader.h"
 
 namespace attune::server {
 
 // Answers the requests of HTTP. All arguments outlive the object. `storage` may be null.
+// `default_store` is the address of an object store; empty: none.
 class ServerBackend final : public Backend {
  public:
   ServerBackend(Conductor& conductor, ExecutorService& executors, Reader& reader,
-                const Secrets& secrets, const CheckpointStorage* storage)
+                const Secrets& secrets, const CheckpointStorage* storage, Stores& stores,
+                StoredCopies& copies, std::string default_store)
       : conductor_(conductor),
         executors_(executors),
         reader_(reader),
         secrets_(secrets),
         storage_(storage),
-        checkpoints_(conductor, executors, reader, storage) {}
+        stores_(stores),
+        default_store_(std::move(default_store)),
+        checkpoints_(conductor, executors, reader, storage, copies) {}
 
   CheckpointSource& checkpoints() { return checkpoints_; }
 
@@ -48,6 +54,10 @@ class ServerBackend final : public Backend {
   bool IsStored(const CheckpointId& checkpoint, const std::string& digest) override {
     return storage_ != nullptr && storage_->Has(checkpoint, digest);
   }
+  std::string UrlOfCopy(const CheckpointId& checkpoint, const std::string& digest,
+                        const std::string& address) override;
+  std::string DefaultStore() override { return default_store_; }
+  Status CheckStore(const std::string& address) override;
   Status Started() override { return conductor_.Started(); }
   Status Ready() override { return conductor_.Ready(); }
   EventSeq WaitForEvents(EventSeq seq, int timeout_ms) override {
@@ -60,6 +70,8 @@ class ServerBackend final : public Backend {
   Reader& reader_;
   const Secrets& secrets_;
   const CheckpointStorage* const storage_;
+  Stores& stores_;
+  const std::string default_store_;
   CheckpointSource checkpoints_;
 };
 

@@ -20,8 +20,10 @@ bool IsEquivalent(const SweepSpec& a, const SweepSpec& b) {
   return sweepfile::ResolvedYaml(a) == sweepfile::ResolvedYaml(b);
 }
 
-// The sweep file with the snapshot of the sweep, which keeps its code until it ends.
-SweepSpec WithSnapshotOf(const SweepSpec& sweep, SweepSpec file) {
+// The sweep file with the snapshot of the sweep, which keeps its code until it ends. If the file
+// names no object store, the server has chosen the sweep's.
+SweepSpec WithChoicesOf(const SweepSpec& sweep, SweepSpec file) {
+  if (file.storage.empty()) file.storage = sweep.storage;
   if (!sweep.program.code || !file.program.code) return file;
   file.program.code->digest = sweep.program.code->digest;
   file.program.code->commit = sweep.program.code->commit;
@@ -79,7 +81,7 @@ Result<FileDifference> CompareWithFile(Api& api, const rest::SweepDetail& sweep,
   if (!present.spec)
     return Error{ErrorCode::kInternal, "the server returned an invalid file of sweep " + sweep.id +
                                            ": " + sweepfile::Sentence(present.faults.front())};
-  const SweepSpec now = WithSnapshotOf(*present.spec, file);
+  const SweepSpec now = WithChoicesOf(*present.spec, file);
   if (IsEquivalent(*present.spec, now)) return FileDifference{};
 
   FileDifference difference;

@@ -10,6 +10,7 @@
 #include "cli/joining.h"
 #include "cli/page_link.h"
 #include "cli/text/numbers.h"
+#include "object_storage/address.h"
 
 namespace attune::cli {
 namespace {
@@ -24,6 +25,8 @@ struct ServeFlags {
   std::optional<double> gpu_hour_price;
   std::string currency;
   std::string max_code;
+  std::string storage;
+  std::string storage_bandwidth;
   bool insecure = false;
   bool until_stdin_ends = false;
 
@@ -37,9 +40,14 @@ void ServeFlags::AddTo(CLI::App& command) {
       ->type_name("DIR")
       ->capture_default_str();
   command
-      .add_option("--storage-path", options.storage_path,
-                  "Folder for copies of each sweep's best checkpoints")
+      .add_option("--storage-path", storage,
+                  "Folder for copies of each sweep's best checkpoints; or an address, such as "
+                  "s3://BUCKET/PREFIX, for copies of checkpoints, results and code")
       ->type_name("DIR");
+  command
+      .add_option("--storage-bandwidth", storage_bandwidth,
+                  "Most bytes per second that each host sends to an address (default: no limit)")
+      ->type_name("SIZE");
   command
       .add_option("--max-code", max_code,
                   "Maximum size of the files of a sweep's code (default: 100MB)")
@@ -123,6 +131,32 @@ Result<std::optional<HttpsOptions>> ReadHttps(const HttpsOptions& flags) {
   return std::optional(flags);
 }
 
+// Sets the folder or the address of --storage-path.
+Status ReadStorage(const std::string& storage, ServeOptions& options) {
+  if (!object_storage::HasScheme(storage)) {
+    options.storage_path = storage;
+    return {};
+  }
+  const auto address = object_storage::ParseAddress(storage);
+  if (!address.ok())
+    return Error{address.error().code, "--storage-path: " + address.error().message};
+  if (address->provider == object_storage::Provider::kFolder) {
+    options.storage_path = address->prefix;
+  } else {
+    options.storage_address = storage;
+  }
+  return {};
+}
+
+// Sets the number of bytes that an option gives, if it is given. `none`: the text for no limit.
+Status ReadBytes(const std::string& option, const std::string& text, const std::string& none,
+                 std::optional<int64_t>& bytes) {
+  if (text.empty() || text == none) return {};
+  bytes = ParseBytes(text);
+  if (bytes) return {};
+  return Error{ErrorCode::kInvalid, option + ": `" + text + "` is not a size; write 500MB or 1GiB"};
+}
+
 ExitCode Serve(const ServeFlags& flags, Console& console) {
   if (!IsLoopback(flags.options.host) && !flags.insecure) {
     return Fail(console,
@@ -142,11 +176,11 @@ ExitCode Serve(const ServeFlags& flags, Console& console) {
   const Result<HostLimits> limits = flags.limits.Read();
   if (!limits.ok()) return Fail(console, limits.error());
   options.limits = *limits;
-  if (!flags.max_code.empty()) {
-    options.code_bytes_max = ParseBytes(flags.max_code);
-    if (!options.code_bytes_max.has_value())
-      return Fail(console, {ErrorCode::kInvalid, "--max-code: `" + flags.max_code +
-                                                     "` is not a size; write 500MB or 1GiB"});
+  for (const Status& read :
+       {ReadBytes("--max-code", flags.max_code, "", options.code_bytes_max),
+        ReadBytes("--storage-bandwidth", flags.storage_bandwidth, "0", options.storage_bandwidth),
+        ReadStorage(flags.storage, options)}) {
+    if (!read.ok()) return Fail(console, read.error());
   }
   if (flags.gpu_hour_price.has_value())
     options.gpu_hour_price = GpuHourPrice{*flags.gpu_hour_price, flags.currency};

@@ -132,6 +132,8 @@ Result<std::unique_ptr<server::Server>> StartOnAvailablePorts(const ServeOptions
       .rpc = options.rpc,
       .lease_ttl = std::chrono::milliseconds(std::llround(options.lease_seconds * 1000)),
       .storage_path = options.storage_path,
+      .storage_address = options.storage_address,
+      .storage_bytes_per_second_max = static_cast<uint64_t>(options.storage_bandwidth.value_or(0)),
       .gpu_hour_price = options.gpu_hour_price};
   if (options.code_bytes_max)
     server_options.code_bytes_max = static_cast<uint64_t>(*options.code_bytes_max);

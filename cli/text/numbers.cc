@@ -106,8 +106,10 @@ std::optional<double> ParseDuration(std::string_view text) {
 }
 
 std::optional<int64_t> ParseBytes(std::string_view text) {
-  static constexpr std::array kUnits = {Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20},
-                                        Unit{"GiB", 0x1p30}, Unit{"TiB", 0x1p40}, Unit{"B", 1}};
+  static constexpr std::array kUnits = {
+      Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
+      Unit{"TiB", 0x1p40}, Unit{"kB", 1e3},     Unit{"MB", 1e6},
+      Unit{"GB", 1e9},     Unit{"TB", 1e12},    Unit{"B", 1}};
   const std::optional<double> bytes = ParseQuantity(text, kUnits);
   if (!bytes.has_value() || *bytes > 0x1p60) return std::nullopt;
   return static_cast<int64_t>(*bytes);

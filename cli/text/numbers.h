@@ -45,7 +45,7 @@ int WidestKey(const Json& object, int least);
 // "90s", "1.5h", "2d"; nullopt for a number without a unit, which is ambiguous.
 std::optional<double> ParseDuration(std::string_view text);
 
-// "512MiB", "16GiB"; nullopt for a number without a unit.
+// "512MiB", "16GiB", "50MB"; nullopt for a number without a unit.
 std::optional<int64_t> ParseBytes(std::string_view text);
 
 // Seconds since 1970 of "2026-11-21T10:00:00.000000Z"; nullopt for other texts.

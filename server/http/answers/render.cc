@@ -307,13 +307,17 @@ rest::TrialDetail RenderDetail(const TrialDetail& detail, const SweepSpec& spec,
   return trial;
 }
 
-rest::SweepCheckpoint RenderCheckpoint(SweepId sweep, const KeptRow& row, bool stored) {
-  return {{RenderFiles(row.checkpoint)}, ToString(sweep), row.trial.value, row.executor,
-          RenderReal(row.best),          stored};
+rest::SweepCheckpoint RenderCheckpoint(SweepId sweep, const KeptRow& row, const StoredCopy& copy) {
+  rest::SweepCheckpoint rendered{
+      {RenderFiles(row.checkpoint)}, ToString(sweep), row.trial.value, row.executor,
+      RenderReal(row.best),          copy.exists};
+  if (!copy.url.empty()) rendered.stored_url = copy.url;
+  return rendered;
 }
 
-rest::CheckpointDetail RenderCheckpointDetail(SweepId sweep, const KeptRow& row, bool stored) {
-  return {{RenderCheckpoint(sweep, row, stored)}, row.checkpoint.dropped, row.checkpoint.reason};
+rest::CheckpointDetail RenderCheckpointDetail(SweepId sweep, const KeptRow& row,
+                                              const StoredCopy& copy) {
+  return {{RenderCheckpoint(sweep, row, copy)}, row.checkpoint.dropped, row.checkpoint.reason};
 }
 
 rest::Explanation RenderExplanation(const TrialRow& trial,
@@ -390,6 +394,7 @@ rest::Executor RenderExecutor(const Backend::ExecutorStatus& status) {
                       .reason = status.drain->reason,
                       .now = status.drain->now};
   if (!status.problem.empty()) executor.health_problem = status.problem;
+  executor.storage_problem = status.storage_problem;
   if (status.quarantine)
     executor.quarantine = {.until = FormatTime(status.quarantine->until),
                            .reason = status.quarantine->reason};

@@ -40,8 +40,14 @@ rest::LoggedPoint RenderLogged(const LoggedRow& row);
 // Leaves out records that are not as the contract describes them.
 rest::AttemptEnvironment RenderEnvironment(const AttemptEnvironment& environment);
 
-rest::SweepCheckpoint RenderCheckpoint(SweepId sweep, const KeptRow& row, bool stored);
-rest::CheckpointDetail RenderCheckpointDetail(SweepId sweep, const KeptRow& row, bool stored);
+// The copy of a checkpoint that outlives its executor.
+struct StoredCopy {
+  bool exists = false;
+  std::string url;  // in an object store; empty: it is not in one
+};
+rest::SweepCheckpoint RenderCheckpoint(SweepId sweep, const KeptRow& row, const StoredCopy& copy);
+rest::CheckpointDetail RenderCheckpointDetail(SweepId sweep, const KeptRow& row,
+                                              const StoredCopy& copy);
 
 rest::Importance RenderImportance(const Objective& metric, Step step,
                                   const Importances& importances);

@@ -56,6 +56,8 @@ class Backend {
     Labels labels;
     std::optional<Drain> drain;
     std::string problem;  // the problem that it has reported; empty: none
+    // Why it uploads nothing to object stores at present; empty: nothing is wrong.
+    std::string storage_problem;
     std::optional<Quarantine> quarantine;
     // From its own report, independent of slots; 0: unknown.
     int64_t disk_free_bytes = 0;
@@ -92,6 +94,19 @@ class Backend {
 
   // Whether the server's storage has a copy, which outlives the executor's.
   virtual bool IsStored(const CheckpointId&, const std::string& /*digest*/) { return false; }
+
+  // Where the checkpoint's copy is in the object store at this address, for people.
+  virtual std::string UrlOfCopy(const CheckpointId&, const std::string& /*digest*/,
+                                const std::string& /*address*/) {
+    return "";
+  }
+
+  // The address of the object store for new sweeps that name none; empty: there is none.
+  virtual std::string DefaultStore() { return ""; }
+
+  // Whether new sweeps can use the object store. kInvalid: the address is not valid, or rclone is
+  // missing on this host or on a connected executor. Does not connect to the store.
+  virtual Status CheckStore(const std::string& /*address*/) { return {}; }
 
   // Returns the names of the secrets that have no value.
   virtual Result<std::vector<std::string>> UndefinedSecrets(const std::vector<std::string>&) {

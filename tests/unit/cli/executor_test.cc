@@ -66,6 +66,13 @@ TEST_F(ExecutorCommands, ListExplainsWhyNothingStartsOnAnExecutor) {
       out, HasSubstr(quarantined.quarantine->until + ": " + quarantined.quarantine->reason + "\n"));
 }
 
+TEST_F(ExecutorCommands, ListExplainsWhyAnExecutorUploadsNothing) {
+  rest::Executor paused = MakeExecutor("box", "online");
+  paused.storage_problem = "s3://bucket: the token has expired";
+  Answer({paused});
+  EXPECT_THAT(Attune({"executor", "list"}).out, HasSubstr(paused.storage_problem + "\n"));
+}
+
 TEST_F(ExecutorCommands, EmptyListNamesTheCommandThatStartsOne) {
   Answer({});
   const Ran ran = Attune({"executor", "list"});

@@ -261,10 +261,19 @@ TEST_F(Steer, PinNamesACheckpointByTrialAttemptAndStep) {
 }
 
 TEST_F(Steer, CheckpointListPrintsNames) {
-  Json kept = {{"sweep", "s1"},    {"trial", 17},        {"attempt", 2},
-               {"step", 900},      {"bytes", 431232},    {"pinned", true},
-               {"stored", true},   {"executor", "box"},  {"best", 0.871},
-               {"path", "/d/900"}, {"digest", "sha256"}, {"time", "2026-11-21T10:00:00Z"}};
+  Json kept = {{"sweep", "s1"},
+               {"trial", 17},
+               {"attempt", 2},
+               {"step", 900},
+               {"bytes", 431232},
+               {"pinned", true},
+               {"stored", true},
+               {"executor", "box"},
+               {"best", 0.871},
+               {"path", "/d/900"},
+               {"digest", "sha256"},
+               {"time", "2026-11-21T10:00:00Z"},
+               {"stored_url", "s3://bucket/checkpoints/s1/17/2-900"}};
   server_.Answer("/sweeps/s1/checkpoints", {{"checkpoints", {kept}}, {"next_page_token", ""}});
   const auto table = Attune({"checkpoint", "list", "s1"});
   ExpectGolden("cli/checkpoint_list", table.out);

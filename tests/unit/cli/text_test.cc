@@ -79,8 +79,9 @@ TEST(ParseDuration, WantsAUnit) {
   EXPECT_EQ(ParseDuration("fast"), std::nullopt);
 }
 
-TEST(ParseBytes, WantsABinaryUnit) {
+TEST(ParseBytes, WantsAUnit) {
   EXPECT_EQ(ParseBytes("16GiB"), int64_t{16} << 30);
+  EXPECT_EQ(ParseBytes("50MB"), 50'000'000);
   EXPECT_EQ(ParseBytes("16G"), std::nullopt);
   EXPECT_EQ(ParseBytes("16"), std::nullopt);
 }

@@ -102,7 +102,8 @@ export function checkpointOf(
   const found = trial?.checkpoints.find(({ attempt, step }) => `${attempt}-${step}` === name);
   if (!trial || !found) return undefined;
   const executor = trial.attempts.find((each) => each.number === found.attempt)?.executor ?? '';
-  return { ...found, sweep: id, trial: number, executor, best: trial.best, stored: false };
+  const best = trial.best;
+  return { ...found, sweep: id, trial: number, executor, best, stored: false, stored_url: null };
 }
 
 const model = Buffer.from('the weights of the model');

@@ -74,7 +74,11 @@ function OneModel({ name }: { name: CheckpointName }): JSX.Element {
         <dt>host</dt>
         <dd>
           {detail.executor}
-          {detail.stored && <span class="muted">, and a copy on the server</span>}
+          {detail.stored && (
+            <span class="muted">
+              , and a copy {detail.stored_url ? 'in object storage' : 'on the server'}
+            </span>
+          )}
         </dd>
         <dt>folder</dt>
         <dd class="path-line">
@@ -83,6 +87,17 @@ function OneModel({ name }: { name: CheckpointName }): JSX.Element {
           </code>
           <CopyButton text={detail.path} what="folder" />
         </dd>
+        {detail.stored_url && (
+          <>
+            <dt>copy</dt>
+            <dd class="path-line">
+              <code title={detail.stored_url}>
+                <bdi>{detail.stored_url}</bdi>
+              </code>
+              <CopyButton text={detail.stored_url} what="copy's address" />
+            </dd>
+          </>
+        )}
         {files.length > 0 && (
           <>
             <dt>files</dt>

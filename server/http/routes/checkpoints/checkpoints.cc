@@ -17,9 +17,12 @@
 namespace attune::server {
 namespace {
 
-bool IsStored(Backend& backend, SweepId sweep, const KeptRow& row) {
-  return backend.IsStored({{sweep, row.trial}, row.checkpoint.attempt, row.checkpoint.step},
-                          row.checkpoint.digest);
+StoredCopy CopyOf(Backend& backend, SweepId sweep, const KeptRow& row) {
+  const CheckpointRow& checkpoint = row.checkpoint;
+  const CheckpointId id{{sweep, row.trial}, checkpoint.attempt, checkpoint.step};
+  if (checkpoint.stored.empty() || checkpoint.dropped)
+    return {.exists = backend.IsStored(id, checkpoint.digest)};
+  return {.exists = true, .url = backend.UrlOfCopy(id, checkpoint.digest, checkpoint.stored)};
 }
 
 }  // namespace
@@ -37,7 +40,7 @@ Response Checkpoints::List(const Request& request, const Target& target) {
                                 page->more ? PageToken(of, first.value + *size) : ""};
   for (const KeptRow& kept : page->checkpoints)
     list.checkpoints.push_back(
-        RenderCheckpoint(target.sweep(), kept, IsStored(backend_, target.sweep(), kept)));
+        RenderCheckpoint(target.sweep(), kept, CopyOf(backend_, target.sweep(), kept)));
   return Render(list);
 }
 
@@ -65,7 +68,7 @@ Response Checkpoints::Answer(const CheckpointId& id, int status, const std::stri
   if (!row.ok()) return Problem(row.error());
   const SweepId sweep = id.trial.sweep;
   rest::CheckpointDetail detail =
-      RenderCheckpointDetail(sweep, *row, IsStored(backend_, sweep, *row));
+      RenderCheckpointDetail(sweep, *row, CopyOf(backend_, sweep, *row));
   if (effect.empty()) return Render(detail, status);
   return Render(rest::SteeredCheckpoint{{std::move(detail)}, effect}, status);
 }

@@ -67,6 +67,12 @@ std::optional<Response> Sweeps::RefuseUndefinedSecrets(const SweepSpec& spec) {
                                                           " on the server's host");
 }
 
+Status Sweeps::ChooseStore(SweepSpec& spec) {
+  if (spec.External()) return {};
+  if (spec.storage.empty()) spec.storage = backend_.DefaultStore();
+  return spec.storage.empty() ? Status() : backend_.CheckStore(spec.storage);
+}
+
 Response Sweeps::RequireCode(const Request& request, const CodeSpec& code) {
   const bool is_sent = !request.Query("code_digest").value_or("").empty();
   return CodeRequired(
@@ -172,6 +178,8 @@ Response Sweeps::Create(const Request& request, const Target&) {
   if (!earlier.ok()) return Problem(earlier.error());
   if (*earlier) return AnswerCreated(request, **earlier);
   if (auto refusal = RefuseUndefinedSecrets(*parsed.spec)) return *std::move(refusal);
+  if (const Status usable = ChooseStore(*parsed.spec); !usable.ok())
+    return RefuseBody(usable.error(), request.body);
   std::vector<std::shared_ptr<void>> kept;  // until the sweep is created
   if (const auto& code = parsed.spec->program.code) {
     if (code_ != nullptr) kept.push_back(code_->Keep(code->digest));
@@ -194,9 +202,11 @@ Response Sweeps::AnswerCreated(const Request& request, SweepId id) {
 Response Sweeps::Validate(const Request& request, const Target&) {
   if (const Status absolute = CheckDirectory(request); !absolute.ok())
     return Problem(absolute.error());
-  const sweepfile::Parsed parsed = ParseSweepFile(request, algorithms_);
+  sweepfile::Parsed parsed = ParseSweepFile(request, algorithms_);
   if (!parsed.spec) return Refuse(parsed.faults);
   if (auto refusal = RefuseUndefinedSecrets(*parsed.spec)) return *std::move(refusal);
+  if (const Status usable = ChooseStore(*parsed.spec); !usable.ok())
+    return RefuseBody(usable.error(), request.body);
   const auto taken = WarmStartsOf(*parsed.spec);
   if (!taken.ok()) return RefuseBody(taken.error(), request.body);
   rest::ValidatedSweep validated{.resolved = sweepfile::ToJson(*parsed.spec),

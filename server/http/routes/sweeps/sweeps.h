@@ -63,6 +63,8 @@ class Sweeps {
 
  private:
   std::optional<Response> RefuseUndefinedSecrets(const SweepSpec& spec);
+  // Gives a sweep that names no object store the server's, and checks that it can be used.
+  Status ChooseStore(SweepSpec& spec);
   Response RequireCode(const Request& request, const CodeSpec& code);
   Status ApplyPatches(SweepSpec& spec, std::vector<std::shared_ptr<void>>& kept);
   Result<std::vector<WarmStart>> WarmStartsOf(const SweepSpec& spec);

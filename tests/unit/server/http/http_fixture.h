@@ -45,6 +45,14 @@ class FakeBackend final : public Backend {
                            uint32_t limit_bytes) override;
   Result<CheckpointPiece> ReadCheckpoint(const CheckpointId& checkpoint, const std::string& file,
                                          uint64_t offset, uint32_t limit_bytes) override;
+  std::string UrlOfCopy(const CheckpointId&, const std::string&,
+                        const std::string& address) override {
+    return address + "/copy";
+  }
+  std::string DefaultStore() override { return default_store; }
+  Status CheckStore(const std::string& address) override {
+    return address == refused_store ? Invalid("storage: not usable") : Status();
+  }
   Status Started() override { return starting; }
   Status Ready() override { return refusal; }
   EventSeq WaitForEvents(EventSeq seq, int timeout_ms) override;
@@ -55,6 +63,8 @@ class FakeBackend final : public Backend {
   std::optional<Command> another;          // a command of another client, executed after the next
   Status refusal;                          // the answer to every request that can be refused
   Status starting;                         // why there is no state yet
+  std::string default_store;               // of new sweeps
+  std::string refused_store = "s3://refused";
   std::atomic<int> looks = 0;
 
  private:

@@ -179,13 +179,13 @@ function actionColumn(
 }
 
 function State({ executor }: { executor: Executor }): JSX.Element {
-  const { state, drain, health_problem, quarantine } = executor;
+  const { state, drain, health_problem, storage_problem, quarantine } = executor;
   return (
     <>
       <span class={stateClasses[state]}>
         <span class="dot" /> {state}
       </span>
-      {[drain?.reason, health_problem, quarantine?.reason].map(
+      {[drain?.reason, health_problem, quarantine?.reason, storage_problem].map(
         (reason) =>
           reason && (
             <div class="muted executor-reason" key={reason}>

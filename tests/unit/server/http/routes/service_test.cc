@@ -61,8 +61,8 @@ TEST_F(ServiceTest, ExecutorsShowTheirFreeResources) {
             R"({"executors":[{"name":"box","state":"online","address":"127.0.0.1","labels":{},)"
             R"("cpus":2,"cpus_free":1,"gpus":0,"gpus_free":0,"memory_bytes":25165824000,)"
             R"("memory_free_bytes":0,"running":[],"drain":null,"health_problem":null,)"
-            R"("quarantine":null,"disk_free_bytes":null,"memory_available_bytes":null,)"
-            R"("seconds_since_heartbeat":null}]})");
+            R"("storage_problem":"","quarantine":null,"disk_free_bytes":null,)"
+            R"("memory_available_bytes":null,"seconds_since_heartbeat":null}]})");
 }
 
 TEST_F(ServiceTest, DemandListsGangsWithoutSlots) {

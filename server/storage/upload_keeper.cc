@@ -1,0 +1,222 @@
+#include "server/storage/upload_keeper.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "base/result.h"
+#include "core/log/stored_path.h"
+#include "logging/log.h"
+#include "server/conductor/retry_delay.h"
+
+namespace attune::server {
+namespace {
+
+// The delay before new wanted copies are sent, because better ones may follow at once.
+constexpr std::chrono::milliseconds kOrderDelay{500};
+
+bool IsInFront(const TrialReported& fact, const Sweep& sweep) {
+  return std::ranges::any_of(sweep.front, [&](const Best& best) {
+    return best.trial == fact.attempt.trial.number && best.step == fact.report.step &&
+           best.attempt == fact.attempt.number;
+  });
+}
+
+// Whether the report makes a checkpoint usable that was saved before it.
+bool ReportsCheckpoint(const TrialReported& fact, const Sweep& sweep) {
+  const Trial* const trial = sweep.Find(fact.attempt.trial.number);
+  return trial != nullptr && std::ranges::any_of(trial->checkpoints, [&](const auto& kept) {
+           return kept.attempt == fact.attempt.number && kept.ref.step == fact.report.step;
+         });
+}
+
+bool ChangesExecutors(const Fact& fact) {
+  return std::holds_alternative<ExecutorJoined>(fact) || std::holds_alternative<ExecutorLost>(fact);
+}
+
+bool IsStored(const WantedCopy& copy, const std::string& address) { return copy.stored == address; }
+
+}  // namespace
+
+std::optional<SweepId> SweepWithChangedCopies(const Event& event, const State& state) {
+  const Fact& fact = event.fact;
+  if (const auto* reported = std::get_if<TrialReported>(&fact)) {
+    const Sweep* const sweep = state.Find(reported->attempt.trial.sweep);
+    if (sweep == nullptr) return std::nullopt;
+    if (!IsInFront(*reported, *sweep) && !ReportsCheckpoint(*reported, *sweep)) return std::nullopt;
+    return sweep->id;
+  }
+  const bool is_change =
+      std::holds_alternative<SweepCreated>(fact) || std::holds_alternative<SweepEnded>(fact) ||
+      std::holds_alternative<SweepReopened>(fact) || std::holds_alternative<SweepDeleted>(fact) ||
+      std::holds_alternative<TrialCreated>(fact) || std::holds_alternative<TrialDecided>(fact) ||
+      std::holds_alternative<TrialReopened>(fact) || std::holds_alternative<TrialEnded>(fact) ||
+      std::holds_alternative<CheckpointSaved>(fact) ||
+      std::holds_alternative<CheckpointDropped>(fact) ||
+      std::holds_alternative<CheckpointStored>(fact);
+  return is_change ? SweepOf(fact) : std::nullopt;
+}
+
+UploadKeeper::UploadKeeper(Options options, Reader& reader, StoredSweeps& stored)
+    : options_(std::move(options)), reader_(reader), stored_(stored), thread_([this] { Run(); }) {}
+
+UploadKeeper::~UploadKeeper() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void UploadKeeper::OnStarted(const Brain& brain) {
+  const State& state = brain.state();
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, sweep] : state.sweeps) {
+    if (!sweep.spec.storage.empty()) sweeps_.insert(id);
+  }
+  for (const auto& [id, ended] : state.ended) sweeps_.insert(id);
+  for (const StoredSweep& stored : stored_.All()) {
+    if (stored.identity == IdentityOf(state, stored.sweep)) sweeps_.insert(stored.sweep);
+  }
+  for (const SweepId id : sweeps_) Schedule(id, now);
+}
+
+void UploadKeeper::OnDurable(std::span<const Event> events, const Brain& brain) {
+  const std::lock_guard lock(mutex_);
+  for (const Event& event : events) {
+    if (const auto* created = std::get_if<SweepCreated>(&event.fact);
+        created != nullptr && !created->spec->storage.empty())
+      sweeps_.insert(created->sweep);
+    if (ChangesExecutors(event.fact) && !sweeps_.empty()) {
+      executors_changed_ = true;
+      changed_.notify_all();
+    }
+    if (sweeps_.empty()) continue;
+    const auto sweep = SweepWithChangedCopies(event, brain.state());
+    if (sweep && sweeps_.contains(*sweep)) Schedule(*sweep, Clock::now() + kOrderDelay);
+  }
+}
+
+// An earlier time that is already scheduled stays, so a sweep that always saves still gets its
+// turn.
+void UploadKeeper::Schedule(SweepId sweep, Clock::time_point at) {
+  const auto [entry, is_new] = due_.try_emplace(sweep, at);
+  if (!is_new && entry->second <= at) return;
+  entry->second = at;
+  changed_.notify_all();
+}
+
+void UploadKeeper::Run() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    const auto next =
+        std::ranges::min_element(due_, {}, [](const auto& due) { return due.second; });
+    const auto now = Clock::now();
+    auto until = IsMissingCopies() ? now + options_.check_interval : Clock::time_point::max();
+    if (next != due_.end()) until = std::min(until, next->second);
+    const auto is_woken = [&] {
+      return stop_ || executors_changed_ ||
+             std::ranges::any_of(due_, [&](const auto& due) { return due.second < until; });
+    };
+    if (until == Clock::time_point::max()) {
+      changed_.wait(lock, is_woken);
+    } else if (until > now) {
+      changed_.wait_until(lock, until, is_woken);
+    }
+    if (stop_) return;
+    const std::vector<SweepId> sweeps = TakeDue();
+    const bool checks_lists = executors_changed_ || !sweeps.empty() || Clock::now() >= until;
+    if (!checks_lists) continue;
+    executors_changed_ = false;
+    lock.unlock();
+    std::vector<SweepId> failed;
+    for (const SweepId sweep : sweeps) {
+      if (!Check(sweep)) failed.push_back(sweep);
+    }
+    SendLists();
+    lock.lock();
+    for (const SweepId sweep : sweeps) {
+      if (std::ranges::find(failed, sweep) == failed.end()) retry_delays_.erase(sweep);
+    }
+    for (const SweepId sweep : failed) {
+      auto& delay = retry_delays_[sweep];
+      delay = NextRetryDelay(delay);
+      due_.try_emplace(sweep, Clock::now() + delay);
+    }
+  }
+}
+
+// The sweeps that are due now. REQUIRES: mutex_ is locked.
+std::vector<SweepId> UploadKeeper::TakeDue() {
+  std::vector<SweepId> sweeps;
+  const auto now = Clock::now();
+  std::erase_if(due_, [&](const auto& due) {
+    if (due.second > now) return false;
+    sweeps.push_back(due.first);
+    return true;
+  });
+  return sweeps;
+}
+
+bool UploadKeeper::IsMissingCopies() const { return !wanted_.empty(); }
+
+// Reads the wanted copies of the sweep.
+bool UploadKeeper::Check(SweepId sweep) {
+  Result<WantedCopies> wanted = ReadWanted(sweep, reader_, options_.query);
+  if (!wanted.ok() && wanted.error().code != ErrorCode::kNotFound) return false;
+  if (!wanted.ok() || wanted->address.empty()) {
+    Forget(sweep);
+    return true;
+  }
+  wanted_.erase(sweep);
+  const bool all_stored = std::ranges::all_of(
+      wanted->copies, [&](const WantedCopy& copy) { return IsStored(copy, wanted->address); });
+  if (all_stored) return true;
+  const Status noted = stored_.Update(
+      sweep, wanted->identity, [&](StoredSweep& stored) { stored.address = wanted->address; });
+  if (!noted.ok()) {
+    logging::Warn("checkpoints of {} are not uploaded now: {}; the server tries again later",
+                  ToString(sweep), noted.error().message);
+    return false;
+  }
+  wanted_[sweep] = *std::move(wanted);
+  return true;
+}
+
+// The sweep was deleted or uses no store.
+void UploadKeeper::Forget(SweepId sweep) {
+  wanted_.erase(sweep);
+  const std::lock_guard lock(mutex_);
+  sweeps_.erase(sweep);
+}
+
+void UploadKeeper::SendLists() {
+  std::vector<Uploader> uploaders;
+  if (!wanted_.empty()) {
+    options_.query([&](const Brain& brain) {
+      for (const auto& [name, executor] : brain.state().executors) {
+        if (!executor.lost) uploaders.push_back({name, FolderOf(executor)});
+      }
+    });
+    std::erase_if(uploaders, [&](const Uploader& each) { return !options_.can_upload(each.name); });
+  }
+  auto lists =
+      AssignUploads(wanted_, uploaders, options_.variables(), options_.bytes_per_second_max);
+  for (auto& [executor, list] : lists) {
+    std::string text = list.SerializeAsString();
+    std::string& sent = sent_[executor];
+    if (sent == text) continue;
+    sent = std::move(text);
+    options_.send(executor, std::move(list));
+  }
+  std::erase_if(sent_, [&](const auto& sent) {
+    if (lists.contains(sent.first)) return false;
+    options_.send(sent.first, {});
+    return true;
+  });
+}
+
+}  // namespace attune::server

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "attune/v1/executor.pb.h"
+#include "server/conductor/submissions.h"
+#include "server/storage/stored_sweeps.h"
+#include "server/storage/uploads.h"
+#include "server/storage/wanted.h"
+#include "server/store/reader.h"
+
+namespace attune::server {
+
+// The sweep whose wanted copies may have changed with this event. `state` is the state after it.
+std::optional<SweepId> SweepWithChangedCopies(const Event& event, const State& state);
+
+// Sends each executor the list of checkpoints that it must upload, for all sweeps with a store.
+// Sends it again when the credentials have changed. Notes each such sweep in StoredSweeps before.
+//
+// Works on its own thread, which uses no store. A new server completes the work that an earlier one
+// left.
+class UploadKeeper final : public Listener {
+ public:
+  struct Options {
+    StateQuery query;
+    // Whether the executor is connected and has rclone.
+    std::function<bool(const std::string& executor)> can_upload;
+    // Sends the list now, and again after each reconnect.
+    std::function<void(const std::string& executor, v1::Uploads uploads)> send;
+    std::function<Variables()> variables;
+    uint64_t bytes_per_second_max = 0;  // of each executor; 0: no limit
+    // How often credentials and connections are checked while copies are missing.
+    std::chrono::milliseconds check_interval{10'000};
+  };
+
+  // All arguments must outlive the object.
+  UploadKeeper(Options options, Reader& reader, StoredSweeps& stored);
+  ~UploadKeeper() override;
+
+  void OnStarted(const Brain& brain) override;
+  void OnDurable(std::span<const Event> events, const Brain& brain) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void Schedule(SweepId sweep, Clock::time_point at);  // REQUIRES: mutex_ is locked
+  void Run();
+  std::vector<SweepId> TakeDue();
+  bool Check(SweepId sweep);  // false: again later
+  void SendLists();
+  bool IsMissingCopies() const;
+  void Forget(SweepId sweep);
+
+  const Options options_;
+  Reader& reader_;
+  StoredSweeps& stored_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Under mutex_:
+  std::set<SweepId> sweeps_;  // those that use a store, and perhaps others that have ended
+  std::map<SweepId, Clock::time_point> due_;
+  std::map<SweepId, std::chrono::seconds> retry_delays_;  // failed sweeps with their delays
+  bool executors_changed_ = false;
+  bool stop_ = false;
+
+  // Used only by the thread:
+  std::map<SweepId, WantedCopies> wanted_;   // of sweeps with missing copies
+  std::map<std::string, std::string> sent_;  // lists that are not empty, by executor
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace attune::server
