@@ -78,6 +78,10 @@ MODULES = {
     "server/rpc": Module(
         ("core/*", "server/conductor", "server/network", "proto", "system", "tls", "logging"), ("grpc", "protobuf")
     ),
+    "server/storage": Module(
+        ("core/*", "sweepfile", "checkpoints", "code", "object_storage", "proto", "server/conductor", "server/folder",
+         "server/rpc", "server/store", "system", "json", "logging")
+    ),
     "server/http/transport": Module(
         ("core/base", "rest", "server/network", "server/store", "system", "logging"), ("httplib", "openssl", "zlib")
     ),
@@ -95,7 +99,8 @@ MODULES = {
     "server/http/routes": Module(HANDLERS.modules + ("server/http/routes/*",)),
     "server/http": Module(("core/*", "rest", "server/folder", "server/network", "server/store", "server/http/*")),
     "server": Module(
-        ("core/*", "sweepfile", "checkpoints", "code", "proto", "server/*", "system", "tls", "json", "logging"),
+        ("core/*", "sweepfile", "checkpoints", "code", "object_storage", "proto", "server/*", "system", "tls", "json",
+         "logging"),
         ("grpc", "protobuf", "openssl"),
     ),
     "channel": Module(("system", "json")),
@@ -104,14 +109,15 @@ MODULES = {
     "executor/gang": Module(("channel", "executor/logs", "executor/processes", "system", "logging"), ("re2",)),
     "executor/health": Module(("executor/gang", "executor/processes", "system", "logging")),
     "executor/transfer": Module(
-        ("executor/gang", "executor/logs", "checkpoints", "code", "download", "proto", "system", "logging"),
+        ("executor/gang", "executor/logs", "checkpoints", "code", "download", "object_storage", "proto", "system",
+         "logging"),
         ("grpc", "protobuf"),
     ),
     "executor/environments": Module(("executor/gang", "executor/processes", "system", "logging")),
     "executor/record": Module(("executor/gang", "executor/health", "executor/processes", "system", "json")),
     "executor/agent": Module(
         ("executor/environments", "executor/gang", "executor/health", "executor/logs", "executor/processes",
-         "executor/record", "executor/transfer", "code", "proto", "system", "tls", "logging"),
+         "executor/record", "executor/transfer", "code", "object_storage", "proto", "system", "tls", "logging"),
         ("grpc", "protobuf"),
     ),
     "executor": Module(("executor/*", "proto", "logging"), ("grpc", "protobuf")),
@@ -120,7 +126,7 @@ MODULES = {
     "clients/python": Module(),
     "cli": Module(
         ("core/*", "searchers", "schedulers", "simulator", "sweepfile", "proto", "server", "server/*",
-         "executor", "executor/*", "checkpoints", "code", "slurm", "system", "tls", "web", "rest", "json", "logging"),
+         "executor", "executor/*", "checkpoints", "code", "object_storage", "slurm", "system", "tls", "web", "rest", "json", "logging"),
         ("cli11", "httplib", "openssl", "grpc", "spdlog"),
     ),
     # The user's program: no gRPC and no protobuf, because their symbols clash with LibTorch's.
