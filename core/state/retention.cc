@@ -74,14 +74,25 @@ bool IsReferredTo(const Sweep& sweep, const CheckpointId& id) {
                              [&](TrialNumber number) { return sweep.Find(number)->donor == id; });
 }
 
+// Whether an object store has a copy of the checkpoint and of no newer one. Until it has, an
+// unfinished trial could lose its progress together with its host.
+bool IsNewestStored(const Trial& trial, size_t index) {
+  const auto is_stored = [&](const KeptCheckpoint& kept) {
+    return !kept.stored.empty() && trial.CanResumeFrom(kept);
+  };
+  const auto& all = trial.checkpoints;
+  return !HasEnded(trial.state) && is_stored(all[index]) &&
+         std::none_of(all.begin() + static_cast<ptrdiff_t>(index) + 1, all.end(), is_stored);
+}
+
 // The result without the checkpoints that the scheduler retains.
 Keep KeptByOthers(const Sweep& sweep, const Trial& trial, size_t index, bool by_policy) {
   const KeptCheckpoint& checkpoint = trial.checkpoints[index];
   // Only the state knows that a checkpoint is unreported, so its trial must not leave the state.
   if (by_policy && !checkpoint.unreported) return Keep::kForGood;
   const bool resumed = trial.live && trial.live->resume == checkpoint.ref;
-  const bool kept =
-      by_policy || checkpoint.pinned || resumed || IsReferredTo(sweep, IdOf(trial, checkpoint));
+  const bool kept = by_policy || checkpoint.pinned || resumed || IsNewestStored(trial, index) ||
+                    IsReferredTo(sweep, IdOf(trial, checkpoint));
   return kept ? Keep::kForNow : Keep::kNot;
 }
 
@@ -159,7 +170,10 @@ void SetStored(Sweep& sweep, const CheckpointId& checkpoint, const std::string& 
   Trial* trial = sweep.Find(checkpoint.trial.number);
   KeptCheckpoint* kept =
       trial == nullptr ? nullptr : trial->Find(checkpoint.attempt, checkpoint.step);
-  if (kept != nullptr) kept->stored = address;
+  if (kept != nullptr) {
+    kept->stored = address;
+    Review(sweep, trial->id.number);
+  }
   for (const TrialNumber number : sweep.clones) {
     Trial& clone = *sweep.Find(number);
     if (clone.donor == checkpoint) clone.cloned->stored = address;

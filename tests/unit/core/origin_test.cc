@@ -169,6 +169,19 @@ TEST_F(Origins, ACopyThatIsDeletedNoLongerCounts) {
   EXPECT_FALSE(trial(0).live->resume);
 }
 
+TEST_F(Origins, AStoredCheckpointStaysUntilANewerOneIsStored) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  SweepSpec spec = OneTrial();
+  spec.checkpoint.keep_last = 1;
+  Create(spec);
+  SaveAndReport(0, 1);
+  Store(0);
+  EXPECT_EQ(Find<CheckpointDropped>(SaveAndReport(0, 2)), nullptr);
+  const auto events = Store(0);
+  ASSERT_NE(Find<CheckpointDropped>(events), nullptr);
+  EXPECT_EQ(Find<CheckpointDropped>(events)->path, Path(0, 1));
+}
+
 TEST_F(Origins, AStoredCheckpointIsRecordedOnceAndOnlyWithItsDigest) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(OneTrial());

@@ -5,7 +5,7 @@
 namespace attune {
 namespace {
 
-constexpr CheckpointId kCheckpoint{{SweepId(1), TrialNumber(17)}, 2, Step(900)};
+const CheckpointId kCheckpoint{{SweepId(1), TrialNumber(17)}, 2, Step(900)};
 
 TEST(StoredPath, NamesTheLogTheCheckpointAndItsContents) {
   EXPECT_EQ(StoredPath(LogIdentity(0x1c4a1f03b7d2e9), kCheckpoint, "sha256:4f0c2d9e8a7b6c5d4e3f"),
