@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "base/result.h"
@@ -13,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "core/analysis/cost.h"
+#include "core/base/ids.h"
 #include "core/log/labels.h"
 #include "tls/join.h"
 
@@ -103,6 +105,9 @@ class RunningServer {
   virtual std::string https_url() const = 0;   // for other hosts; empty without HTTPS
   virtual std::string rpc_target() const = 0;  // empty if it accepts no executors
   virtual tls::Join join() const = 0;
+  // Waits until the object store of a sweep that has ended has all of its files. See
+  // server::Server::WaitForStorage.
+  virtual Status WaitForStorage(SweepId sweep, const std::stop_token& stop) = 0;
 };
 
 enum class LogLevel { kInfo, kWarning };

@@ -3,7 +3,10 @@
 #include <grpcpp/channel.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -178,6 +181,10 @@ struct Server::Parts {
              .lease_ttl = options.lease_ttl,
              .value_of = [this](const std::string& name) { return ValueOf(name); },
              .store_variables = [this] { return StoreVariablesOf(secrets); },
+             .is_uploading =
+                 [this](const std::string& executor) {
+                   return upload_keeper && upload_keeper->IsUploading(executor);
+                 },
              .mask = [this](std::string& text) { Mask(text); },
              .read_piece =
                  [this](const CheckpointId& id, const std::string& file, uint64_t offset,
@@ -193,6 +200,7 @@ struct Server::Parts {
         stored_sweeps(folder.path() / "storage"),
         store_jobs({.query = [this](const StateReader& look) { conductor.Query(look); },
                     .execute = [this](Command command) { return Execute(std::move(command)); },
+                    .server = folder.id(),
                     .database = folder.database(),
                     .scratch = folder.path() / "storage" / "scratch"},
                    *reader, code, stores, stored_sweeps),
@@ -309,6 +317,15 @@ struct Server::Parts {
     return events.ok() ? Status() : events.error();
   }
 
+  // Why files are not stored now; empty: no reason is known.
+  std::string StorageProblem() {
+    if (std::string problem = store_keeper->Problem(); !problem.empty()) return problem;
+    for (const Backend::ExecutorStatus& executor : backend.Executors()) {
+      if (!executor.storage_problem.empty()) return executor.storage_problem;
+    }
+    return "";
+  }
+
   UploadKeeper::Options UploadOptionsOf(const ServerOptions& options) {
     return {
         .query = [this](const StateReader& look) { conductor.Query(look); },
@@ -320,6 +337,7 @@ struct Server::Parts {
         .send = [this](const std::string& executor,
                        v1::Uploads uploads) { executors.SetUploads(executor, std::move(uploads)); },
         .variables = [this] { return StoreVariablesOf(secrets); },
+        .changed = [this] { executors.CheckReleases(); },
         .bytes_per_second_max = options.storage_bytes_per_second_max};
   }
 
@@ -373,6 +391,25 @@ Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
 
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Server::~Server() = default;
+
+// Problems of executors come without an event, so this looks again and again.
+Status Server::WaitForStorage(SweepId sweep, const std::stop_token& stop) {
+  constexpr std::chrono::milliseconds kInterval{100};
+  std::mutex mutex;
+  std::condition_variable stopped;
+  const std::stop_callback wake(stop, [&] {
+    const std::lock_guard lock(mutex);
+    stopped.notify_all();
+  });
+  parts_->conductor.Query([](const Brain&) {});  // the keepers know all events now
+  while (parts_->upload_keeper->IsBusy(sweep) || parts_->store_keeper->IsBusy(sweep)) {
+    if (std::string problem = parts_->StorageProblem(); !problem.empty())
+      return Error{ErrorCode::kUnavailable, std::move(problem)};
+    std::unique_lock lock(mutex);
+    if (stopped.wait_for(lock, kInterval, [&] { return stop.stop_requested(); })) return Error{ErrorCode::kUnavailable, "interrupted"};
+  }
+  return {};
+}
 
 std::string Server::https_url() const { return parts_->http->https_url(); }
 

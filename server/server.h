@@ -5,11 +5,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 
 #include "base/result.h"
 #include "code/manifest.h"
 #include "core/algorithms/algorithms.h"
+#include "core/base/ids.h"
 #include "server/http/http_server.h"
 
 namespace grpc {
@@ -58,6 +60,11 @@ class Server {
   // Ends the streams, waits for the last commit and closes the store. Gangs of other processes
   // continue until their lease ends.
   ~Server();
+
+  // Waits until the object store of a sweep that has ended has all of its files. Returns at once if
+  // the sweep uses none. kUnavailable: a store fails, or `stop` was requested; this server, or the
+  // next one on the data folder, tries again.
+  Status WaitForStorage(SweepId sweep, const std::stop_token& stop);
 
   std::string http_url() const;    // http://127.0.0.1:7070
   std::string https_url() const;   // https://tuner.example.org:7443; empty without HTTPS

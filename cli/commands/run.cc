@@ -1,4 +1,5 @@
 #include <chrono>
+#include <stop_token>
 
 #include "base/result.h"
 #include "cli/check_sweep.h"
@@ -204,9 +205,8 @@ Result<StartedSweep> StartOrResume(const RunFlags& flags, const SweepDocument& d
   return started;
 }
 
-ExitCode PrintOutcome(const RunFlags& flags, const std::string& id, Clock::time_point started,
+ExitCode PrintOutcome(const RunFlags& flags, const std::string& id, double wall_seconds,
                       Console& console, Api& api) {
-  const double wall_seconds = std::chrono::duration<double>(Clock::now() - started).count();
   const auto sweep = api.Sweep(id);
   if (!sweep.ok()) return Fail(console, sweep.error());
   const ExitCode code = ExitCodeOfSweep(*sweep);
@@ -227,6 +227,20 @@ ExitCode PrintOutcome(const RunFlags& flags, const std::string& id, Clock::time_
                       ShellQuoted(flags.data_dir.string()) + '`');
   }
   return code;
+}
+
+// Waits until the sweep's object store, if it has one, has all of its files. Ctrl-C ends the wait.
+void WaitForStorage(const RunFlags& flags, const std::string& sweep, const std::string& address,
+                    RunningServer& server, Console& console) {
+  if (address.empty()) return;
+  if (!flags.quiet) console.err.Print("storing files at " + Clean(address));
+  std::stop_source stop;
+  const Interrupt::Subscription subscription(console.interrupt, [&] { stop.request_stop(); });
+  const Status stored = server.WaitForStorage(ParseSweepId(sweep).value(), stop.get_token());
+  if (stored.ok()) return;
+  console.err.Print("not everything is in the object store: " + Clean(stored.error().message) +
+                    "\n  to continue: attune serve --with-executor --data-dir " +
+                    ShellQuoted(flags.data_dir.string()));
 }
 
 ExitCode RunSweep(const RunFlags& flags, Console& console) {
@@ -296,11 +310,12 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
                                            .executors_are_fixed = !serve.rpc},
                                           *progress, console.interrupt);
   if (!end.ok()) return Fail(console, end.error());
+  const double wall_seconds = std::chrono::duration<double>(Clock::now() - started).count();
   if (*end == WatchEnd::kCannotStart) {
     const ExitCode code = EndUnstartable(
         console, api, id,
         "to let executors of other hosts join: " + ResumeCommand(flags) + " --rpc-host 0.0.0.0");
-    if (flags.output.json()) PrintOutcome(flags, id, started, console, api);
+    if (flags.output.json()) PrintOutcome(flags, id, wall_seconds, console, api);
     return code;
   }
   if (*end == WatchEnd::kInterrupted) {
@@ -311,7 +326,8 @@ ExitCode RunSweep(const RunFlags& flags, Console& console) {
     console.err.Print("sweep " + id + " is not finished; to resume it:\n  " + ResumeCommand(flags));
     return ExitCode::kInterrupted;
   }
-  return PrintOutcome(flags, id, started, console, api);
+  WaitForStorage(flags, id, checked.spec->storage, **server, console);
+  return PrintOutcome(flags, id, wall_seconds, console, api);
 }
 
 }  // namespace

@@ -223,6 +223,9 @@ class LocalServer final : public RunningServer {
     return AddBrackets(ReachableAddress(rpc_host_)) + target.substr(target.rfind(':'));
   }
   tls::Join join() const override { return tls::ParseJoin(server_->join()).value(); }
+  Status WaitForStorage(SweepId sweep, const std::stop_token& stop) override {
+    return server_->WaitForStorage(sweep, stop);
+  }
 
  private:
   std::unique_ptr<server::Server> server_;

@@ -30,7 +30,10 @@ namespace {
 namespace fs = std::filesystem;
 using object_storage::UploadRequest;
 
-constexpr int kNicest = 19;
+// A tenth of the CPU time of a busy program of normal priority. With less, a small upload would take
+// many seconds on a host that trains with all of its cores.
+constexpr int kNiceness = 10;
+constexpr int kDiskPriority = 7;  // the lowest one that still gets its turn
 
 std::string CheckpointText(const v1::Upload& upload) {
   const v1::CheckpointName& name = upload.checkpoint();
@@ -82,14 +85,13 @@ Result<UploadRequest> MakeRequest(const gang::Folders& folders, const v1::Upload
   return request;
 }
 
-// Lowers the priorities of this thread, and of processes that it starts, to the lowest ones of CPU
-// and disk.
+// Lowers the priorities of CPU and disk of this thread, and of processes that it starts.
 void LowerPriority() {
   constexpr int kThisThread = 0;
   constexpr int kIoPriorityOfThread = 1;  // IOPRIO_WHO_PROCESS
-  setpriority(PRIO_PROCESS, kThisThread, kNicest);
+  setpriority(PRIO_PROCESS, kThisThread, kNiceness);
   syscall(SYS_ioprio_set, kIoPriorityOfThread, kThisThread,
-          IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
+          IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, kDiskPriority));
 }
 
 }  // namespace
@@ -161,7 +163,7 @@ void Uploader::Run() {
     cancel_ = std::stop_source();
     const std::stop_token cancelled = cancel_.get_token();
     lock.unlock();
-    const Outcome outcome = UploadAtLowestPriority(*job, cancelled);
+    const Outcome outcome = UploadAtLowPriority(*job, cancelled);
     lock.lock();
     current_.clear();
     OnOutcome(*job, outcome);
@@ -235,7 +237,7 @@ void Uploader::OnError(const Job& job, Entry& entry, const Error& error) {
 
 // The thread of the uploader keeps its priority: a thread cannot raise it again, and a thread with
 // a low priority would hold the lock for long.
-Uploader::Outcome Uploader::UploadAtLowestPriority(const Job& job, const std::stop_token& stop) {
+Uploader::Outcome Uploader::UploadAtLowPriority(const Job& job, const std::stop_token& stop) {
   std::optional<Outcome> outcome;
   try {
     std::thread([&] {

@@ -34,7 +34,7 @@ struct UploadOptions {
 };
 
 // Copies checkpoints of this host to object stores, one after another, on its own thread. Its
-// processes have the lowest priority of CPU and disk.
+// processes have a low priority of CPU and disk.
 //
 // A copy is complete if its manifest is there. After an interruption, also by the end of this
 // process, the next try sends only files that are missing.
@@ -110,7 +110,7 @@ class Uploader {
   void ReportProblem();
   void OnOutcome(const Job& job, const Outcome& outcome);
   void OnError(const Job& job, Entry& entry, const Error& error);
-  Outcome UploadAtLowestPriority(const Job& job, const std::stop_token& stop);
+  Outcome UploadAtLowPriority(const Job& job, const std::stop_token& stop);
   Outcome Upload(const Job& job, const std::stop_token& stop);
   Status Open(const Job& job);
 

@@ -48,6 +48,7 @@ ExecutorService::ExecutorService(Conductor& conductor, Options options)
                  .run = options.run,
                  .value_of = std::move(options.value_of),
                  .store_variables = std::move(options.store_variables),
+                 .is_uploading = std::move(options.is_uploading),
                  .lease_ttl_us = Microseconds(options.lease_ttl),
                  .patience_us = Microseconds(options.lease_ttl + LeaseMargin(options.lease_ttl))}) {
   conductor_.Subscribe(this);
@@ -78,6 +79,11 @@ std::optional<Sessions::StorageUse> ExecutorService::StorageUseOf(
 void ExecutorService::SetUploads(const std::string& executor, v1::Uploads uploads) {
   std::lock_guard lock(mutex_);
   sessions_.SetUploads(executor, std::move(uploads));
+}
+
+void ExecutorService::CheckReleases() {
+  std::lock_guard lock(mutex_);
+  sessions_.CheckReleases();
 }
 
 void ExecutorService::CheckLeases() {

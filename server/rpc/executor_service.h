@@ -47,6 +47,9 @@ class ExecutorService final : public v1::Executors::CallbackService,
     std::chrono::milliseconds lease_ttl;
     SecretValues value_of = {};  // values of secrets that programs need; must be fast
     StoreVariables store_variables = {};
+    std::function<bool(const std::string& executor)> is_uploading = [](const auto&) {
+      return false;
+    };
     // Masks secrets in texts of failed programs. Called by several threads. Empty: nothing is
     // masked.
     std::function<void(std::string& text)> mask = {};
@@ -70,6 +73,7 @@ class ExecutorService final : public v1::Executors::CallbackService,
   std::optional<Sessions::Pulse> PulseOf(const std::string& executor) const;
   std::optional<Sessions::StorageUse> StorageUseOf(const std::string& executor) const;
   void SetUploads(const std::string& executor, v1::Uploads uploads);
+  void CheckReleases();
 
   // Reads a part of a rank's log from the executor that holds it. Blocks until the answer arrives.
   // Errors: those of Requests.

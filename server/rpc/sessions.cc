@@ -300,7 +300,7 @@ void Sessions::SubmitHealth(SessionId id, const Session& session) {
 }
 
 void Sessions::ReleaseIfUnneeded(Session& session, const Brain& brain) {
-  if (!session.stays || brain.IsNeeded(session.hello.name())) return;
+  if (!session.stays || brain.IsNeeded(session.hello.name()) || IsUploading(session)) return;
   session.stays = false;
   v1::ToExecutor message;
   message.mutable_released();

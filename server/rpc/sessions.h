@@ -71,6 +71,11 @@ class Sessions {
     uint64_t run = 0;            // see Desired.server_run
     SecretValues value_of = {};  // values of secrets that programs need; must be fast
     StoreVariables store_variables = {};
+    // Whether a connected executor still has, or may get, checkpoints to upload. When that changes,
+    // call CheckReleases().
+    std::function<bool(const std::string& executor)> is_uploading = [](const auto&) {
+      return false;
+    };
     int64_t lease_ttl_us = 0;
     int64_t patience_us = 0;  // the silence after which an executor is lost; longer than a lease
   };
@@ -127,6 +132,9 @@ class Sessions {
   };
   std::optional<StorageUse> StorageUseOf(const std::string& executor) const;
 
+  // Releases executors that are leaving and no longer have uploads.
+  void CheckReleases();
+
   // Sends the list to the executor now, and after each reconnect until the next call.
   void SetUploads(const std::string& executor, v1::Uploads uploads);
 
@@ -172,6 +180,7 @@ class Sessions {
   };
 
   void SendUploads(const Session& session) const;
+  bool IsUploading(const Session& session) const;
   Session* Find(SessionId id);         // null if it is closed or closing
   Session* FindGreeted(SessionId id);  // null, and closes the session, if it has not said hello
   void Refuse(Session& session, v1::Refusal::Code code, const std::string& message);

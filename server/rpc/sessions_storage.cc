@@ -10,6 +10,7 @@ void Sessions::OnStorage(SessionId id, const v1::StorageStatus& status) {
   Session* session = FindGreeted(id);
   if (session == nullptr) return;
   session->storage_problem = CutEnd(status.problem(), kProblemBytesMax);
+  if (session->stays) CheckReleases();
   ReadNextOrHold(id, *session);
 }
 
@@ -17,6 +18,20 @@ std::optional<Sessions::StorageUse> Sessions::StorageUseOf(const std::string& ex
   if (!Connected(executor)) return std::nullopt;
   const Session& session = sessions_.at(executors_.at(executor).session);
   return StorageUse{session.hello.stores(), session.storage_problem};
+}
+
+// An executor whose uploads are paused does not wait for them.
+bool Sessions::IsUploading(const Session& session) const {
+  return session.hello.stores() && session.storage_problem.empty() &&
+         options_.is_uploading(session.hello.name());
+}
+
+void Sessions::CheckReleases() {
+  submissions_.Post([this](const Brain& brain) {
+    for (auto& [id, session] : sessions_) {
+      if (!session.closing) ReleaseIfUnneeded(session, brain);
+    }
+  });
 }
 
 void Sessions::SetUploads(const std::string& executor, v1::Uploads uploads) {

@@ -68,8 +68,8 @@ Status WriteText(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
-std::string CodePath(const std::string& digest) {
-  return "code/" + digest.substr(kDigestPrefixBytes);
+std::string CodePath(const std::string& server, const std::string& digest) {
+  return "code/" + server + '/' + digest.substr(kDigestPrefixBytes);
 }
 
 std::string ResultsPath(const std::string& name) { return "results/" + name; }

@@ -17,8 +17,9 @@ inline constexpr char kCodeFile[] = "code.tar.gz";
 inline constexpr char kSweepFile[] = "sweep.json";
 inline constexpr char kTrialsFile[] = "trials.jsonl";
 
-// Where a snapshot of code is stored, below the address of a store. REQUIRES: it is a digest.
-std::string CodePath(const std::string& digest);
+// Where a server stores a snapshot of code, below the address of a store. `server` is the id of its
+// data folder, so that no server deletes files that another one needs. REQUIRES: it is a digest.
+std::string CodePath(const std::string& server, const std::string& digest);
 // Where the results of all versions are stored. `name` is that of StoredSweepName().
 std::string ResultsPath(const std::string& name);
 

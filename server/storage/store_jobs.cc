@@ -68,7 +68,7 @@ Status StoreJobs::StoreSnapshot(const SweepInStore& in, const std::string& diges
   if (stored_code_.contains({in.address, digest})) return {};
   const auto store = stores_.Open(in.address);
   if (!store.ok()) return store.error();
-  const std::string path = CodePath(digest);
+  const std::string path = CodePath(options_.server, digest);
   const auto files = (*store)->List(path, stop);
   if (!files.ok()) return files.error();
   if (!files->contains(kCodeFile)) {
@@ -212,7 +212,7 @@ Status StoreJobs::Delete(const SweepInStore& in, const std::stop_token& stop) {
                                                            {ResultsOf(in), kSweepFile}};
   for (const std::string& digest : stored->code) {
     if (UsesCode(*stored, digest)) continue;
-    folders.emplace_back(CodePath(digest), kCodeFile);
+    folders.emplace_back(CodePath(options_.server, digest), kCodeFile);
     stored_code_.erase({stored->address, digest});
   }
   for (const auto& [path, manifest] : folders) {

@@ -33,6 +33,15 @@ StoreKeeper::~StoreKeeper() {
   thread_.join();
 }
 
+bool StoreKeeper::IsBusy(SweepId sweep) const {
+  const std::lock_guard lock(mutex_);
+  const auto is_of_sweep = [&](const Job& job) {
+    return job.kind != Kind::kParts && job.in.sweep == sweep;
+  };
+  return (current_ && is_of_sweep(*current_)) ||
+         std::ranges::any_of(due_, [&](const auto& due) { return is_of_sweep(due.first); });
+}
+
 std::string StoreKeeper::Problem() const {
   const std::lock_guard lock(mutex_);
   return failures_.empty() ? "" : failures_.begin()->second.message;
@@ -164,9 +173,11 @@ void StoreKeeper::Run() {
     }
     const Job job = next->first;
     due_.erase(next);
+    current_ = job;
     lock.unlock();
     const Status done = Do(job);
     lock.lock();
+    current_.reset();
     if (stop_.stop_requested()) return;
     Finish(job, done);
   }

@@ -46,7 +46,9 @@ class StoreKeeper final : public Listener {
   void OnStarted(const Brain& brain) override;
   void OnDurable(std::span<const Event> events, const Brain& brain) override;
 
-  // Why work on a store has failed and is tried again; empty: none has. Any thread.
+  // Whether work for the sweep is due or in progress. Any thread, like the next function.
+  bool IsBusy(SweepId sweep) const;
+  // Why work on a store has failed and is tried again; empty: none has.
   std::string Problem() const;
 
  private:
@@ -93,6 +95,7 @@ class StoreKeeper final : public Listener {
   std::map<SweepId, std::set<std::string>> patched_;  // digests of the code of patched trials
   std::set<SweepId> dropped_;  // sweeps of which checkpoints were dropped since the last listing
   std::map<Job, Clock::time_point> due_;
+  std::optional<Job> current_;
   std::map<Job, Clock::time_point> done_at_;  // of kClean and kResults
   std::map<Job, Failure> failures_;
   std::map<std::string, Pause> pauses_;  // by address of a store that failed

@@ -100,6 +100,17 @@ void UploadKeeper::OnDurable(std::span<const Event> events, const Brain& brain) 
   }
 }
 
+bool UploadKeeper::IsBusy(SweepId sweep) {
+  const std::lock_guard lock(mutex_);
+  return due_.contains(sweep) || uploading_.contains(sweep) ||
+         std::ranges::find(checking_, sweep) != checking_.end();
+}
+
+bool UploadKeeper::IsUploading(const std::string& executor) {
+  const std::lock_guard lock(mutex_);
+  return !due_.empty() || !checking_.empty() || uploaders_.contains(executor);
+}
+
 // An earlier time that is already scheduled stays, so a sweep that always saves still gets its
 // turn.
 void UploadKeeper::Schedule(SweepId sweep, Clock::time_point at) {
@@ -131,6 +142,7 @@ void UploadKeeper::Run() {
     const bool checks_lists = executors_changed_ || !sweeps.empty() || Clock::now() >= until;
     if (!checks_lists) continue;
     executors_changed_ = false;
+    checking_ = sweeps;
     lock.unlock();
     std::vector<SweepId> failed;
     for (const SweepId sweep : sweeps) {
@@ -138,6 +150,7 @@ void UploadKeeper::Run() {
     }
     SendLists();
     lock.lock();
+    checking_.clear();
     for (const SweepId sweep : sweeps) {
       if (std::ranges::find(failed, sweep) == failed.end()) retry_delays_.erase(sweep);
     }
@@ -146,6 +159,9 @@ void UploadKeeper::Run() {
       delay = NextRetryDelay(delay);
       due_.try_emplace(sweep, Clock::now() + delay);
     }
+    lock.unlock();
+    options_.changed();
+    lock.lock();
   }
 }
 
@@ -205,7 +221,10 @@ void UploadKeeper::SendLists() {
   }
   auto lists =
       AssignUploads(wanted_, uploaders, options_.variables(), options_.bytes_per_second_max);
+  std::set<SweepId> sweeps;
   for (auto& [executor, list] : lists) {
+    for (const v1::Upload& upload : list.uploads())
+      sweeps.insert(SweepId(upload.checkpoint().sweep()));
     std::string text = list.SerializeAsString();
     std::string& sent = sent_[executor];
     if (sent == text) continue;
@@ -217,6 +236,10 @@ void UploadKeeper::SendLists() {
     options_.send(sent.first, {});
     return true;
   });
+  const std::lock_guard lock(mutex_);
+  uploading_ = std::move(sweeps);
+  uploaders_.clear();
+  for (const auto& [executor, list] : sent_) uploaders_.insert(executor);
 }
 
 }  // namespace attune::server

@@ -38,6 +38,8 @@ class UploadKeeper final : public Listener {
     // Sends the list now, and again after each reconnect.
     std::function<void(const std::string& executor, v1::Uploads uploads)> send;
     std::function<Variables()> variables;
+    // Called when IsUploading() may have changed.
+    std::function<void()> changed = [] {};
     uint64_t bytes_per_second_max = 0;  // of each executor; 0: no limit
     // How often credentials and connections are checked while copies are missing.
     std::chrono::milliseconds check_interval{10'000};
@@ -46,6 +48,11 @@ class UploadKeeper final : public Listener {
   // All arguments must outlive the object.
   UploadKeeper(Options options, Reader& reader, StoredSweeps& stored);
   ~UploadKeeper() override;
+
+  // Whether an executor must upload copies of the sweep, or that is not known yet. Any thread.
+  bool IsBusy(SweepId sweep);
+  // Whether this executor must upload copies, or that is not known yet. Any thread.
+  bool IsUploading(const std::string& executor);
 
   void OnStarted(const Brain& brain) override;
   void OnDurable(std::span<const Event> events, const Brain& brain) override;
@@ -70,6 +77,9 @@ class UploadKeeper final : public Listener {
   // Under mutex_:
   std::set<SweepId> sweeps_;  // those that use a store, and perhaps others that have ended
   std::map<SweepId, Clock::time_point> due_;
+  std::vector<SweepId> checking_;                         // sweeps that the thread checks now
+  std::set<SweepId> uploading_;                           // sweeps in the lists of executors
+  std::set<std::string> uploaders_;                       // executors with a list
   std::map<SweepId, std::chrono::seconds> retry_delays_;  // failed sweeps with their delays
   bool executors_changed_ = false;
   bool stop_ = false;

@@ -82,6 +82,7 @@ class FakeRunning final : public RunningServer {
   std::string https_url() const override { return ""; }
   std::string rpc_target() const override { return ""; }
   tls::Join join() const override { return {"secret", ""}; }
+  Status WaitForStorage(SweepId, const std::stop_token&) override { return {}; }
 
  private:
   Endpoint endpoint_;

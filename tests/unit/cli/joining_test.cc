@@ -21,6 +21,7 @@ class Listening final : public RunningServer {
   std::string https_url() const override { return ""; }
   std::string rpc_target() const override { return "10.0.0.5:7071"; }
   tls::Join join() const override { return join_; }
+  Status WaitForStorage(SweepId, const std::stop_token&) override { return {}; }
 
  private:
   tls::Join join_;

@@ -324,12 +324,12 @@ TEST_F(UploaderTest, SendsNothingOutsideOfTheCheckpoints) {
   EXPECT_FALSE(fs::exists(rclone_.Store() / Path(10)));
 }
 
-TEST_F(UploaderTest, ItsProcessesHaveTheLowestPriorityAndTheLimitOfTheServer) {
+TEST_F(UploaderTest, ItsProcessesHaveALowPriorityAndTheLimitOfTheServer) {
   bytes_per_second_max_ = 12'345;
   Start();
   SetUploads({Wanted(10)});
   Stored(1);
-  EXPECT_THAT(rclone_.Priorities(), AllOf(Not(IsEmpty()), Each("19")));
+  EXPECT_THAT(rclone_.Priorities(), AllOf(Not(IsEmpty()), Each("10")));
   EXPECT_THAT(rclone_.Limits(), Contains("--bwlimit=12345B"));
 }
 

@@ -151,11 +151,13 @@ class Server final : private Submissions, private Listener {
   const uint64_t run = ++processes;
   uint64_t identities = 0;
   bool awaits_identity = false;
+  bool is_uploading = false;
   Sessions sessions{*this,
                     {.may_join = [](const std::string& token) { return token == "secret"; },
                      .new_identity = [this] { return LogIdentity(++identities * 1'000 + run); },
                      .awaits_identity = [this] { return awaits_identity; },
                      .run = run,
+                     .is_uploading = [this](const auto&) { return is_uploading; },
                      .lease_ttl_us = kLeaseUs,
                      .patience_us = kPatienceUs}};
   ConductorMachine machine;

@@ -60,6 +60,7 @@ class StoreJobsTest : public ::testing::Test {
                             executed_.push_back(std::get<RecordStored>(command));
                             return Status();
                           },
+                      .server = "server",
                       .database = database_,
                       .scratch = scratch_ / "scratch"},
                      *reader_, code_, stores_, stored_);
@@ -201,7 +202,7 @@ class StoredCodeTest : public StoreJobsTest {
   }
 
   const std::string& archive() {
-    archive_ = scratch_ / ("store/" + CodePath(code_digest_) + "/code.tar.gz");
+    archive_ = scratch_ / ("store/" + CodePath("server", code_digest_) + "/code.tar.gz");
     return archive_;
   }
   std::string archive_;

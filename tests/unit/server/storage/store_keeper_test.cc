@@ -99,6 +99,7 @@ class StoreKeeperTest : public ::testing::Test {
                          look(brain_);
                        },
                    .execute = [](const Command&) { return Status(); },
+                   .server = "server",
                    .database = database_,
                    .scratch = scratch_ / "scratch"},
                   *reader_,
