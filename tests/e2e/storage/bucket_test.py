@@ -62,6 +62,22 @@ class Bucket(Buckets):
         self.lose_host("a")
         self.check_download(4)
 
+    def test_attune_run_ends_when_all_is_stored(self):
+        self.set_credentials()
+        run = self.run_sweep(self.write(self.spec(storage=self.address())))
+        self.assertEqual(run.wait(), 0, run.stderr)
+        self.assertEqual(self.manifests(), ["0/1-4"])
+        self.assertEqual(len(self.keys("results/")), 2)
+
+    def test_an_executor_that_leaves_finishes_its_uploads(self):
+        self.serve_bucket()
+        self.start_executor("a")
+        self.create()
+        self.completed()
+        self.executors["a"].interrupt()
+        self.assertEqual(self.executors["a"].wait(), 0)
+        self.assertEqual(self.manifests(), ["0/1-4"])
+
     def test_a_trial_continues_from_the_bucket_after_its_host_is_lost(self):
         gate = self.close_gate(3)
         self.serve_bucket()
