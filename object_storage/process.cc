@@ -157,8 +157,8 @@ void Process::End() {
   Reap();
 }
 
-// If another part of this program has reaped the process, it counts as failed, because its exit code
-// is unknown.
+// If another part of this program has reaped the process, it counts as failed, because its exit
+// code is unknown.
 void Process::Reap() {
   int status = 0;
   pid_t reaped = 0;

@@ -406,7 +406,8 @@ Status Server::WaitForStorage(SweepId sweep, const std::stop_token& stop) {
     if (std::string problem = parts_->StorageProblem(); !problem.empty())
       return Error{ErrorCode::kUnavailable, std::move(problem)};
     std::unique_lock lock(mutex);
-    if (stopped.wait_for(lock, kInterval, [&] { return stop.stop_requested(); })) return Error{ErrorCode::kUnavailable, "interrupted"};
+    if (stopped.wait_for(lock, kInterval, [&] { return stop.stop_requested(); }))
+      return Error{ErrorCode::kUnavailable, "interrupted"};
   }
   return {};
 }

@@ -164,11 +164,11 @@ struct CheckpointStored {
   std::string digest;   // of the checkpoint
   std::string address;  // of the store, such as s3://bucket/prefix; empty: no copy
 
-  static constexpr auto kRow = EventRow(
-      {"checkpoint_stored", Needs::kCreatedSweep, kGangs | kTrialRecord,
-       Handled(kTables), Ignored(kStream | kSummary | kCurves | kAudit)},
-      &CheckpointStored::checkpoint, Field("digest", &CheckpointStored::digest),
-      Field("address", &CheckpointStored::address));
+  static constexpr auto kRow =
+      EventRow({"checkpoint_stored", Needs::kCreatedSweep, kGangs | kTrialRecord, Handled(kTables),
+                Ignored(kStream | kSummary | kCurves | kAudit)},
+               &CheckpointStored::checkpoint, Field("digest", &CheckpointStored::digest),
+               Field("address", &CheckpointStored::address));
 };
 
 }  // namespace attune

@@ -274,7 +274,7 @@ using Command =
                  AnnotateSweep, DeleteSweep, UndeleteSweep, Propose, EnqueueTrial, KillTrial,
                  ReopenTrial, AnnotateTrial, AskTrial, PinCheckpoint, DropCheckpoint, JoinExecutor,
                  LoseExecutor, DrainExecutor, ResumeExecutor, LeaveExecutor, ReportHealth,
-                 RecordFact, RecordEnvironment, RecordRemoval, RecordStored, RecordSweepRemoval, IdentifyLog,
-                 AdjustClock>;
+                 RecordFact, RecordEnvironment, RecordRemoval, RecordStored, RecordSweepRemoval,
+                 IdentifyLog, AdjustClock>;
 
 }  // namespace attune

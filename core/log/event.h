@@ -22,16 +22,18 @@ inline constexpr std::string_view kService = "attune";
 
 // All kinds of events. To add one, write its struct with a row (event_row.h), name it here, and
 // handle it in Apply (core/state/applier.h).
-using AnyFact = std::variant<
-    SweepCreated, SweepPaused, SweepResumed, SweepEdited, SweepReopened, SweepStopping, SweepEnded,
-    SweepAnnotated, SweepDeletionScheduled, SweepUndeleted, SweepDeleted, SweepRemoved,
-    SearchExhausted, ProposalBegun, SearchWaits, TrialCreated, TrialReopened, AttemptAssigned,
-    AttemptRenewed, AttemptStarted, AttemptFirstStep, RendezvousOpened, TrialReported,
-    MetricsLogged, TrialYielding, TrialDecided, TrialPromoted, CheckpointSaved, CheckpointPinned,
-    CheckpointDropped, CheckpointRemoved, CheckpointStored, AttemptPartEnded, AttemptEnded, TrialRequeued,
-    TrialAnnotated, TrialEnded, SlotsReserved, ReservationReleased, ExecutorJoined, ExecutorLost,
-    ExecutorDrained, ExecutorResumed, ExecutorHealth, ExecutorQuarantined, ExecutorQuarantineEnded,
-    ExecutorExcluded, ExecutorForgotten, EnvironmentRecorded, LogIdentified, ClockAdjusted>;
+using AnyFact =
+    std::variant<SweepCreated, SweepPaused, SweepResumed, SweepEdited, SweepReopened, SweepStopping,
+                 SweepEnded, SweepAnnotated, SweepDeletionScheduled, SweepUndeleted, SweepDeleted,
+                 SweepRemoved, SearchExhausted, ProposalBegun, SearchWaits, TrialCreated,
+                 TrialReopened, AttemptAssigned, AttemptRenewed, AttemptStarted, AttemptFirstStep,
+                 RendezvousOpened, TrialReported, MetricsLogged, TrialYielding, TrialDecided,
+                 TrialPromoted, CheckpointSaved, CheckpointPinned, CheckpointDropped,
+                 CheckpointRemoved, CheckpointStored, AttemptPartEnded, AttemptEnded, TrialRequeued,
+                 TrialAnnotated, TrialEnded, SlotsReserved, ReservationReleased, ExecutorJoined,
+                 ExecutorLost, ExecutorDrained, ExecutorResumed, ExecutorHealth,
+                 ExecutorQuarantined, ExecutorQuarantineEnded, ExecutorExcluded, ExecutorForgotten,
+                 EnvironmentRecorded, LogIdentified, ClockAdjusted>;
 
 template <class T>
 concept FactKind =

@@ -200,9 +200,10 @@ inline const auto& Keys(std::type_identity<SweepSpec>) {
            .of_program = true}),
       KeyRow<&SweepSpec::storage>(
           {.name = "storage",
-           .help = "The address of an object store to which Attune copies the newest and the best "
-                   "checkpoints, the results and the code: `s3://BUCKET/PREFIX`, `gs://…`, `az://…` "
-                   "or `file://…`",
+           .help =
+               "The address of an object store to which Attune copies the newest and the best "
+               "checkpoints, the results and the code: `s3://BUCKET/PREFIX`, `gs://…`, `az://…` "
+               "or `file://…`",
            .fallback_words = "the server's `--storage-path`, if that is such an address",
            .example = "s3://bucket/prefix",
            .sparse = true,

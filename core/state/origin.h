@@ -13,7 +13,7 @@ struct Origin {
   const KeptCheckpoint* checkpoint = nullptr;  // null: the attempt begins from the start
   std::string reason;                          // why it is not the newest checkpoint; empty: it is
   std::optional<std::set<std::string>> readers;  // the executors that can read it; nullopt: all
-  bool is_stored = false;  // every executor can fetch it from an object store
+  bool is_stored = false;                        // every executor can fetch it from an object store
 };
 
 // A checkpoint is in the data folder of the executor that saved it. Every executor with the same

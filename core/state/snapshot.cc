@@ -58,8 +58,7 @@ void PlainFields(A& archive, Like<A, Sweep>& sweep) {
 }
 template <class A>
 void Fields(A& archive, Like<A, EndedSweep>& ended) {
-  archive(ended.state, ended.idempotency_key, ended.mark, ended.pins, ended.dropped,
-          ended.stored);
+  archive(ended.state, ended.idempotency_key, ended.mark, ended.pins, ended.dropped, ended.stored);
 }
 template <class A>
 void Fields(A& archive, Like<A, Host>& host) {

@@ -30,8 +30,8 @@ namespace {
 namespace fs = std::filesystem;
 using object_storage::UploadRequest;
 
-// A tenth of the CPU time of a busy program of normal priority. With less, a small upload would take
-// many seconds on a host that trains with all of its cores.
+// A tenth of the CPU time of a busy program of normal priority. With less, a small upload would
+// take many seconds on a host that trains with all of its cores.
 constexpr int kNiceness = 10;
 constexpr int kDiskPriority = 7;  // the lowest one that still gets its turn
 

@@ -152,7 +152,8 @@ void AddFiles(const Program& program, v1::Program& out) {
 }
 
 void AddEnvironment(const Program& program, const SecretValues& value_of, v1::Program& out) {
-  for (const auto& [name, value] : program.environment) AddVariable(name, value, *out.mutable_environment());
+  for (const auto& [name, value] : program.environment)
+    AddVariable(name, value, *out.mutable_environment());
   for (const std::string& name : program.secrets) {
     auto value = value_of ? value_of(name) : std::nullopt;
     if (value) {

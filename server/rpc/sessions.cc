@@ -453,11 +453,10 @@ void Sessions::OnDurable(std::span<const Event> events, const Brain& brain) {
 void Sessions::SendDesired(Session& session, const Brain& brain) {
   v1::ToExecutor message;
   v1::Desired& desired = *message.mutable_desired();
-  desired =
-      ToDesired(brain.state(), session.hello.name(),
-                {.server_of = [this](const std::string& name) { return PieceServerOf(name); },
-                 .value_of = options_.value_of,
-                 .store_variables = options_.store_variables});
+  desired = ToDesired(brain.state(), session.hello.name(),
+                      {.server_of = [this](const std::string& name) { return PieceServerOf(name); },
+                       .value_of = options_.value_of,
+                       .store_variables = options_.store_variables});
   for (const SweepFiles& lost : session.lost_sweeps) Add(lost, *desired.mutable_lost_sweeps());
   std::string serialised = desired.SerializeAsString();
   if (session.revision > 0 && serialised == session.desired) return;

@@ -33,7 +33,7 @@ class StoreJobs {
   struct Options {
     StateQuery query;
     std::function<Status(Command)> execute;  // waits until its events are durable
-    std::string server;  // the id of the server's data folder
+    std::string server;                      // the id of the server's data folder
     std::string database;
     std::filesystem::path scratch;  // for files that are uploaded; earlier contents are deleted
   };

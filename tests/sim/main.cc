@@ -73,9 +73,8 @@ bool IsDecision(const attune::Event& event) {
   return !IsOneOf<attune::AttemptRenewed, attune::AttemptStarted, attune::AttemptFirstStep,
                   attune::RendezvousOpened, attune::TrialReported, attune::MetricsLogged,
                   attune::CheckpointSaved, attune::CheckpointRemoved, attune::CheckpointStored,
-                  attune::AttemptEnded,
-                  attune::ExecutorJoined, attune::ExecutorLost, attune::SweepAnnotated,
-                  attune::TrialAnnotated>(event.fact);
+                  attune::AttemptEnded, attune::ExecutorJoined, attune::ExecutorLost,
+                  attune::SweepAnnotated, attune::TrialAnnotated>(event.fact);
 }
 
 int Run(Variant variant) {

@@ -266,11 +266,10 @@ void TrainingGangs::ReportStep(Gang& gang) {
         (gang.lost || environment_.reality.IsOfLostAttempt(path)))
       return Fail(gang, gang::FailureKind::kExit, 0, "the checkpoint exists already");
     environment_.reality.OnFileSaved(path, host_, gang.lost);
-    Emit(gang, gang::CheckpointSaved{
-                   .step = reported.step.value,
-                   .path = path,
-                   .digest = DigestOf(attempt, reported.step),
-                   .bytes = 1});
+    Emit(gang, gang::CheckpointSaved{.step = reported.step.value,
+                                     .path = path,
+                                     .digest = DigestOf(attempt, reported.step),
+                                     .bytes = 1});
   }
   if (!std::exchange(gang.stepped, true)) Emit(gang, gang::FirstStep{});
   const TrialId trial = TrialOf(attempt);

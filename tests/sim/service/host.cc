@@ -248,7 +248,8 @@ void Host::PassFacts() {
   }
 }
 
-// The server may order that a checkpoint is copied to an object store. Later it may delete the copy.
+// The server may order that a checkpoint is copied to an object store. Later it may delete the
+// copy.
 void Host::StoreLater(const gang::AttemptId& attempt, const gang::CheckpointSaved& saved) {
   if (!environment_.Happens(environment_.faults.stored)) return;
   v1::CheckpointName name;

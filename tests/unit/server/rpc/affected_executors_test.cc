@@ -129,10 +129,10 @@ TEST_F(AffectedExecutorsTest, ProgramsGetSecretsAsVariables) {
   spec.program.environment = {{"A", "1"}};
   spec.program.secrets = {"KEY", "REMOVED"};
   Do(CreateSweep{spec, "", ""});
-  const v1::Desired desired = ToDesired(
-      brain.state(), HostOf(0), {.value_of = [](const std::string& name) {
-        return name == "KEY" ? std::optional<std::string>("value") : std::nullopt;
-      }});
+  const v1::Desired desired =
+      ToDesired(brain.state(), HostOf(0), {.value_of = [](const std::string& name) {
+                  return name == "KEY" ? std::optional<std::string>("value") : std::nullopt;
+                }});
   const v1::Program& program = desired.assignments(0).program();
   ASSERT_EQ(program.environment_size(), 2);
   EXPECT_EQ(program.environment(1).name(), "KEY");
