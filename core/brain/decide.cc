@@ -87,6 +87,10 @@ Status Decider::operator()(const RecordRemoval& command) {
   if (kept == nullptr || executor == state_.executors.end() ||
       !IsReadBy(state_, *kept, executor->second))
     return {};
+  if (!kept->stored.empty()) {
+    Add(CheckpointStored{command.checkpoint, kept->ref.digest, kept->stored, true});
+    return {};
+  }
   Add(CheckpointDropped{command.checkpoint, kept->executor, kept->ref.path, "its files are gone"});
   if (IsStoredOn(*kept, executor->second)) Add(CheckpointRemoved{command.checkpoint});
   return {};
@@ -101,7 +105,7 @@ Status Decider::operator()(const RecordStored& command) {
     if (kept == nullptr || kept->ref.digest != command.digest || kept->stored == command.address)
       return {};
   }
-  Add(CheckpointStored{command.checkpoint, command.digest, command.address});
+  Add(CheckpointStored{command.checkpoint, command.digest, command.address, false});
   return {};
 }
 

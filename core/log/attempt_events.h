@@ -163,12 +163,13 @@ struct CheckpointStored {
   CheckpointId checkpoint;
   std::string digest;   // of the checkpoint
   std::string address;  // of the store, such as s3://bucket/prefix; empty: no copy
+  bool only = false;    // the executor no longer has the files
 
-  static constexpr auto kRow =
-      EventRow({"checkpoint_stored", Needs::kCreatedSweep, kGangs | kTrialRecord, Handled(kTables),
-                Ignored(kStream | kSummary | kCurves | kAudit)},
-               &CheckpointStored::checkpoint, Field("digest", &CheckpointStored::digest),
-               Field("address", &CheckpointStored::address));
+  static constexpr auto kRow = EventRow(
+      {"checkpoint_stored", Needs::kCreatedSweep, kGangs | kTrialRecord, Handled(kTables),
+       Ignored(kStream | kSummary | kCurves | kAudit)},
+      &CheckpointStored::checkpoint, Field("digest", &CheckpointStored::digest),
+      Field("address", &CheckpointStored::address), Sparse("only", &CheckpointStored::only));
 };
 
 }  // namespace attune

@@ -59,6 +59,9 @@ struct CheckpointRef {
   bool operator==(const CheckpointRef&) const = default;
 };
 
+// KeptCheckpoint::folder if no executor has the files. No executor has this folder.
+inline constexpr std::string_view kNoFolder = "none";
+
 // A checkpoint that has not been dropped.
 struct KeptCheckpoint {
   uint32_t attempt = 0;

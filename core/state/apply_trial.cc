@@ -297,7 +297,8 @@ void Applier::operator()(const CheckpointDropped& fact) {
 
 void Applier::operator()(const CheckpointStored& fact) {
   const auto sweep = state_.sweeps.find(fact.checkpoint.trial.sweep);
-  if (sweep != state_.sweeps.end()) return SetStored(sweep->second, fact.checkpoint, fact.address);
+  if (sweep != state_.sweeps.end())
+    return SetStored(sweep->second, fact.checkpoint, fact.address, fact.only);
   const auto ended = state_.ended.find(fact.checkpoint.trial.sweep);
   if (ended != state_.ended.end()) ended->second.stored[fact.checkpoint] = fact.address;
 }

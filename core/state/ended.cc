@@ -93,7 +93,8 @@ Status ReadEnded(const State& state, SweepId id, Sweep& sweep) {
   ATTUNE_CHECK(!ended.saved.empty());
   if (Status read = LoadSweep(ended.saved, *state.algorithms, sweep); !read.ok()) return read;
   for (const auto& [checkpoint, pinned] : ended.pins) SetPinned(sweep, checkpoint, pinned);
-  for (const auto& [checkpoint, address] : ended.stored) SetStored(sweep, checkpoint, address);
+  for (const auto& [checkpoint, address] : ended.stored)
+    SetStored(sweep, checkpoint, address, false);
   for (const CheckpointId& checkpoint : ended.dropped) Remove(sweep, checkpoint);
   return {};
 }

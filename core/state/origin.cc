@@ -47,6 +47,7 @@ Origin OriginOf(const State& state, const Trial& trial) {
 }
 
 bool IsReadBy(const State& state, const KeptCheckpoint& kept, const Executor& executor) {
+  if (kept.folder == kNoFolder) return false;
   const std::string folder = FolderOf(state, kept);
   return folder.empty() || executor.folder.empty() || folder == executor.folder;
 }

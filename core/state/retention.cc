@@ -166,17 +166,22 @@ void SetPinned(Sweep& sweep, const CheckpointId& checkpoint, bool pinned) {
   Review(sweep, trial->id.number);
 }
 
-void SetStored(Sweep& sweep, const CheckpointId& checkpoint, const std::string& address) {
+void SetStored(Sweep& sweep, const CheckpointId& checkpoint, const std::string& address,
+               bool only) {
+  const auto note = [&](KeptCheckpoint& kept) {
+    kept.stored = address;
+    if (only) kept.folder = kNoFolder;
+  };
   Trial* trial = sweep.Find(checkpoint.trial.number);
   KeptCheckpoint* kept =
       trial == nullptr ? nullptr : trial->Find(checkpoint.attempt, checkpoint.step);
   if (kept != nullptr) {
-    kept->stored = address;
+    note(*kept);
     Review(sweep, trial->id.number);
   }
   for (const TrialNumber number : sweep.clones) {
     Trial& clone = *sweep.Find(number);
-    if (clone.donor == checkpoint) clone.cloned->stored = address;
+    if (clone.donor == checkpoint) note(*clone.cloned);
   }
 }
 

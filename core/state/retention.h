@@ -25,8 +25,9 @@ bool IsOnlyRetained(const Sweep& sweep, const CheckpointId& checkpoint);
 void SetPinned(Sweep& sweep, const CheckpointId& checkpoint, bool pinned);
 void Remove(Sweep& sweep, const CheckpointId& checkpoint);
 
-// Notes the object store that has a copy of the checkpoint, also for the clones of it.
-void SetStored(Sweep& sweep, const CheckpointId& checkpoint, const std::string& address);
+// Notes the object store that has a copy of the checkpoint, also for the clones of it. `only`: the
+// executor no longer has the files.
+void SetStored(Sweep& sweep, const CheckpointId& checkpoint, const std::string& address, bool only);
 
 // Must be called after a change of the trial's checkpoints or of the references to them. Removes
 // the trial from the sweep if it is settled, and updates Sweep::surplus.

@@ -205,7 +205,7 @@ std::vector<Fact> OtherFacts() {
       CheckpointPinned{checkpoint, true},
       CheckpointDropped{checkpoint, "box", "/data/step-3", "not among the newest"},
       CheckpointRemoved{checkpoint},
-      CheckpointStored{checkpoint, "sha256:4f0c2d9e", "s3://bucket/prefix"}};
+      CheckpointStored{checkpoint, "sha256:4f0c2d9e", "s3://bucket/prefix", true}};
 }
 
 }  // namespace attune::server

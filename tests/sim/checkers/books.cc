@@ -255,7 +255,9 @@ class Recorder {
 
   void operator()(const CheckpointStored& fact) {
     CheckpointBook* book = CheckpointOf(fact.checkpoint);
-    if (book != nullptr && book->ref.digest == fact.digest) book->stored = !fact.address.empty();
+    if (book == nullptr || book->ref.digest != fact.digest) return;
+    book->stored = !fact.address.empty();
+    book->only |= fact.only;
   }
 
   void operator()(const SlotsReserved& fact) {

@@ -38,6 +38,7 @@ struct CheckpointBook {
   bool dropped = false;
   bool removed = false;
   bool stored = false;  // an object store has a copy
+  bool only = false;    // and the executor lost the files
 };
 
 struct TrialBook {

@@ -107,6 +107,7 @@ class Checkpoints final : public Checker {
   void CheckFile(const CheckpointBook& checkpoint) {
     if (books_.executors.at(checkpoint.executor).lost)
       return;  // a lost executor cannot delete its files
+    if (checkpoint.only) return;
     if (checkpoint.dropped && !checkpoint.removed)
       Report(checkpoint.ref.path + " was dropped but never deleted");
     if (checkpoint.dropped == reality_.HasFile(checkpoint.ref.path) &&

@@ -153,7 +153,7 @@ struct Describer {
   }
   std::string operator()(const CheckpointStored& f) const {
     return Text(f.checkpoint) + (f.address.empty() ? " is not stored" : " is stored in ") +
-           f.address;
+           f.address + (f.only ? " alone" : "");
   }
   std::string operator()(const AttemptPartEnded& f) const {
     return ToString(f.attempt) + " ended on " + f.executor + ": " + std::string(Name(f.outcome)) +

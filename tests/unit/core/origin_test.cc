@@ -158,6 +158,21 @@ TEST_F(Origins, ATrialWithAStoredCheckpointDoesNotWaitForItsHolder) {
   EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
 }
 
+TEST_F(Origins, AHostThatLostTheFilesOfAStoredCheckpointFetchesTheCopy) {
+  JoinWithFolder("n1", {.cpus = 3}, "of n1");
+  Create(OneTrial());
+  SaveAndReport(0, 1);
+  Store(0);
+  const auto events = Do(RecordRemoval{{Id(0), 1, Step(1)}, "n1"});
+  EXPECT_EQ(Find<CheckpointDropped>(events), nullptr);
+  EXPECT_THAT(Do(RecordRemoval{{Id(0), 1, Step(1)}, "n1"}), ::testing::IsEmpty());
+  Fail(0, FailureKind::kHost);
+  Wait(1);
+  ASSERT_EQ(HostOf(0), "n1");
+  EXPECT_EQ(trial(0).live->resume->path, Path(0, 1));
+  EXPECT_EQ(CheckpointToFetch(brain.state(), trial(0)), (CheckpointId{Id(0), 1, Step(1)}));
+}
+
 TEST_F(Origins, ACopyThatIsDeletedNoLongerCounts) {
   JoinWithFolder("n1", {.cpus = 3}, "of n1");
   Create(OneTrial());
