@@ -131,12 +131,6 @@ Result<Backend::CheckpointPiece> CheckpointSource::Read(const CheckpointId& id,
     if (piece.ok() || (!stored && row->checkpoint.stored.empty())) return piece;
   }
   if (stored) return ReadFrom(storage_->FolderOf(id), file, offset, limit_bytes);
-  Status store;
-  if (!row->checkpoint.stored.empty()) {
-    auto piece = ReadStored(id, *row, path, file, offset, limit_bytes);
-    if (piece.ok() || piece.error().code == ErrorCode::kNotFound) return piece;
-    store = piece.error();
-  }
   for (const std::string& executor : holders.names) {
     if (!executors_.Connected(executor)) continue;
     auto piece = executors_.ReadCheckpoint(executor, {.trial = id.trial,
@@ -146,7 +140,13 @@ Result<Backend::CheckpointPiece> CheckpointSource::Read(const CheckpointId& id,
                                                       .limit_bytes = limit_bytes});
     if (piece.ok())
       return Backend::CheckpointPiece{std::move(*piece->mutable_data()), piece->file_bytes()};
-    if (executors_.Connected(executor)) return piece.error();
+    if (executors_.Connected(executor) && row->checkpoint.stored.empty()) return piece.error();
+  }
+  Status store;
+  if (!row->checkpoint.stored.empty()) {
+    auto piece = ReadStored(id, *row, path, file, offset, limit_bytes);
+    if (piece.ok() || piece.error().code == ErrorCode::kNotFound) return piece;
+    store = piece.error();
   }
   return UnreachableError(id, *row, holders, store);
 }

@@ -14,8 +14,8 @@
 namespace attune::server {
 
 // Reads the files of checkpoints. It tries four places in this order: the executor's data folder,
-// if this server can see it (Hello.folder); the server's storage; the object store of the sweep; an
-// executor that can see the data folder. Any thread.
+// if this server can see it (Hello.folder); the server's storage; an executor that can see the data
+// folder; the object store of the sweep. Any thread.
 class CheckpointSource {
  public:
   // All arguments must outlive the object. `storage` may be null.

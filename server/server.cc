@@ -200,6 +200,10 @@ struct Server::Parts {
         stored_sweeps(folder.path() / "storage"),
         store_jobs({.query = [this](const StateReader& look) { conductor.Query(look); },
                     .execute = [this](Command command) { return Execute(std::move(command)); },
+                    .is_skipped =
+                        [this](const std::string& path) {
+                          return upload_keeper && upload_keeper->IsSkipped(path);
+                        },
                     .server = folder.id(),
                     .database = folder.database(),
                     .scratch = folder.path() / "storage" / "scratch"},
@@ -317,11 +321,12 @@ struct Server::Parts {
     return events.ok() ? Status() : events.error();
   }
 
-  // Why files are not stored now; empty: no reason is known.
-  std::string StorageProblem() {
-    if (std::string problem = store_keeper->Problem(); !problem.empty()) return problem;
+  // Why files of the sweep are not stored now; empty: no reason is known.
+  std::string StorageProblem(SweepId sweep) {
+    if (std::string problem = store_keeper->ProblemOf(sweep); !problem.empty()) return problem;
     for (const Backend::ExecutorStatus& executor : backend.Executors()) {
-      if (!executor.storage_problem.empty()) return executor.storage_problem;
+      if (!executor.storage_problem.empty() && upload_keeper->IsUploading(executor.name))
+        return executor.storage_problem;
     }
     return "";
   }
@@ -329,11 +334,7 @@ struct Server::Parts {
   UploadKeeper::Options UploadOptionsOf(const ServerOptions& options) {
     return {
         .query = [this](const StateReader& look) { conductor.Query(look); },
-        .can_upload =
-            [this](const std::string& executor) {
-              const auto use = executors.StorageUseOf(executor);
-              return use && use->stores;
-            },
+        .use_of = [this](const std::string& executor) { return executors.StorageUseOf(executor); },
         .send = [this](const std::string& executor,
                        v1::Uploads uploads) { executors.SetUploads(executor, std::move(uploads)); },
         .variables = [this] { return StoreVariablesOf(secrets); },
@@ -392,9 +393,11 @@ Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Server::~Server() = default;
 
-// Problems of executors come without an event, so this looks again and again.
+// Problems of executors come without an event, so this looks again and again. A problem must last,
+// because many end by themselves.
 Status Server::WaitForStorage(SweepId sweep, const std::stop_token& stop) {
   constexpr std::chrono::milliseconds kInterval{100};
+  constexpr std::chrono::seconds kLastingProblem{15};
   std::mutex mutex;
   std::condition_variable stopped;
   const std::stop_callback wake(stop, [&] {
@@ -402,14 +405,23 @@ Status Server::WaitForStorage(SweepId sweep, const std::stop_token& stop) {
     stopped.notify_all();
   });
   parts_->conductor.Query([](const Brain&) {});  // the keepers know all events now
+  auto worked_at = std::chrono::steady_clock::now();
   while (parts_->upload_keeper->IsBusy(sweep) || parts_->store_keeper->IsBusy(sweep)) {
-    if (std::string problem = parts_->StorageProblem(); !problem.empty())
+    std::string problem = parts_->StorageProblem(sweep);
+    const auto now = std::chrono::steady_clock::now();
+    if (problem.empty()) worked_at = now;
+    if (now - worked_at >= kLastingProblem)
       return Error{ErrorCode::kUnavailable, std::move(problem)};
     std::unique_lock lock(mutex);
     if (stopped.wait_for(lock, kInterval, [&] { return stop.stop_requested(); }))
       return Error{ErrorCode::kUnavailable, "interrupted"};
   }
-  return {};
+  const size_t missing = parts_->upload_keeper->MissingCopies(sweep);
+  if (missing == 0) return {};
+  return Error{ErrorCode::kUnavailable,
+               std::to_string(missing) +
+                   " checkpoints cannot be copied: no executor that has their files and rclone is "
+                   "connected"};
 }
 
 std::string Server::https_url() const { return parts_->http->https_url(); }

@@ -230,10 +230,10 @@ ExitCode PrintOutcome(const RunFlags& flags, const std::string& id, double wall_
 }
 
 // Waits until the sweep's object store, if it has one, has all of its files. Ctrl-C ends the wait.
+// `address` is that of the sweep file.
 void WaitForStorage(const RunFlags& flags, const std::string& sweep, const std::string& address,
                     RunningServer& server, Console& console) {
-  if (address.empty()) return;
-  if (!flags.quiet) console.err.Print("storing files at " + Clean(address));
+  if (!address.empty() && !flags.quiet) console.err.Print("storing files at " + Clean(address));
   std::stop_source stop;
   const Interrupt::Subscription subscription(console.interrupt, [&] { stop.request_stop(); });
   const Status stored = server.WaitForStorage(ParseSweepId(sweep).value(), stop.get_token());

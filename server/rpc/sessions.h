@@ -127,8 +127,9 @@ class Sessions {
 
   // How a connected executor uses object stores.
   struct StorageUse {
-    bool stores = false;  // Hello.stores
-    std::string problem;  // why its uploads are paused; empty: they are not
+    bool stores = false;            // Hello.stores
+    std::string problem;            // why its uploads are paused; empty: they are not
+    std::set<std::string> skipped;  // StorageStatus.skipped since it connected
   };
   std::optional<StorageUse> StorageUseOf(const std::string& executor) const;
 
@@ -155,7 +156,8 @@ class Sessions {
     bool dropped_facts = false;  // facts of it were dropped
     // its last report of health since the welcome; empty: it is healthy
     std::optional<std::string> problem;
-    std::string storage_problem;  // StorageUse::problem
+    std::string storage_problem;            // StorageUse::problem
+    std::set<std::string> skipped_uploads;  // StorageUse::skipped
     bool closing = false;
     size_t pending = 0;             // bytes of facts that wait to be stored
     bool storing = false;           // the conductor is storing a batch

@@ -5,11 +5,20 @@
 
 // What executors and object stores have to do with each other. No event depends on it.
 namespace attune::server {
+namespace {
+
+constexpr size_t kSkippedUploadsMax = 1000;  // of one connection
+
+}  // namespace
 
 void Sessions::OnStorage(SessionId id, const v1::StorageStatus& status) {
   Session* session = FindGreeted(id);
   if (session == nullptr) return;
   session->storage_problem = CutEnd(status.problem(), kProblemBytesMax);
+  for (const std::string& path : status.skipped()) {
+    if (session->skipped_uploads.size() >= kSkippedUploadsMax) break;
+    session->skipped_uploads.insert(path);
+  }
   if (session->stays) CheckReleases();
   ReadNextOrHold(id, *session);
 }
@@ -17,7 +26,7 @@ void Sessions::OnStorage(SessionId id, const v1::StorageStatus& status) {
 std::optional<Sessions::StorageUse> Sessions::StorageUseOf(const std::string& executor) const {
   if (!Connected(executor)) return std::nullopt;
   const Session& session = sessions_.at(executors_.at(executor).session);
-  return StorageUse{session.hello.stores(), session.storage_problem};
+  return StorageUse{session.hello.stores(), session.storage_problem, session.skipped_uploads};
 }
 
 // An executor whose uploads are paused does not wait for them.
@@ -42,11 +51,14 @@ void Sessions::SetUploads(const std::string& executor, v1::Uploads uploads) {
   if (session.revision > 0) SendUploads(session);
 }
 
+// Also sends an empty list, because the executor may have one from an earlier process of the
+// server.
 void Sessions::SendUploads(const Session& session) const {
-  const auto uploads = uploads_.find(session.hello.name());
-  if (uploads == uploads_.end()) return;
+  if (!session.hello.stores()) return;
   v1::ToExecutor message;
-  *message.mutable_uploads() = uploads->second;
+  message.mutable_uploads();
+  if (const auto known = uploads_.find(session.hello.name()); known != uploads_.end())
+    *message.mutable_uploads() = known->second;
   session.link->Send(std::move(message));
 }
 

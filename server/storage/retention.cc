@@ -12,6 +12,21 @@ namespace {
 // The trial's number, as text: the first name of the folder.
 std::string_view TrialOf(std::string_view folder) { return folder.substr(0, folder.find('/')); }
 
+// Wanted copies that are not stored.
+struct Missing {
+  void Add(const WantedCopy& copy, const std::string& folder) {
+    trials.insert(std::string(TrialOf(folder)));
+    best = best || copy.best;
+  }
+  // Whether one of them would replace this copy.
+  bool WouldReplace(const std::string& folder) const {
+    return best || trials.contains(std::string(TrialOf(folder)));
+  }
+
+  std::set<std::string> trials;
+  bool best = false;
+};
+
 }  // namespace
 
 std::string CopyFolder(const CheckpointId& id, const std::string& digest) {
@@ -34,20 +49,23 @@ void AddListing(const object_storage::StoredFiles& files, RetentionInput& input)
 
 RetentionPlan PlanRetention(const RetentionInput& input) {
   std::set<std::string> wanted;
-  std::set<std::string> waiting;  // trials with a wanted copy that is not stored yet
-  bool best_waits = false;
+  Missing waiting;  // wanted copies that may be stored later
+  Missing missing;  // all wanted copies that are not stored
   for (const WantedCopy& copy : input.wanted.copies) {
     const std::string folder = CopyFolder(copy.id, copy.digest);
     wanted.insert(folder);
-    if (copy.stored == input.wanted.address || !input.obtainable.contains(copy.id)) continue;
-    waiting.insert(std::string(TrialOf(folder)));
-    best_waits = best_waits || copy.best;
+    if (copy.stored == input.wanted.address) continue;
+    missing.Add(copy, folder);
+    if (input.obtainable.contains(copy.id)) waiting.Add(copy, folder);
   }
 
   RetentionPlan plan;
+  std::set<std::string> recorded;
+  for (const RecordedCopy& copy : input.recorded) recorded.insert(CopyFolder(copy.id, copy.digest));
+  // While a better copy is missing, those that the log has may be the only ones that are left.
   const auto is_superseded = [&](const std::string& folder) {
-    return !wanted.contains(folder) && !best_waits &&
-           !waiting.contains(std::string(TrialOf(folder)));
+    return !wanted.contains(folder) &&
+           !(recorded.contains(folder) ? missing : waiting).WouldReplace(folder);
   };
   for (const RecordedCopy& copy : input.recorded) {
     const std::string folder = CopyFolder(copy.id, copy.digest);

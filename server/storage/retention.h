@@ -21,7 +21,7 @@ struct RecordedCopy {
 struct RetentionInput {
   WantedCopies wanted;
   // The wanted copies that an executor could upload now or later: one that is not lost sees their
-  // data folder. Others are not waited for.
+  // data folder, and has not said that it cannot upload them.
   std::set<CheckpointId> obtainable;
   // The folders in the store: the last two names of StoredPath(), such as 17/2-900-4f0c2d9e8a7b6c5d
   std::set<std::string> folders;
@@ -38,7 +38,8 @@ struct RetentionPlan {
 };
 
 // Decides which copies of a sweep are deleted: all that are not wanted. A superseded copy stays
-// until the wanted copies of its trial and those of the best reports are stored.
+// until the wanted copies of its trial and those of the best reports are stored. If these cannot be
+// obtained, only superseded copies of checkpoints that are still kept stay.
 RetentionPlan PlanRetention(const RetentionInput& input);
 
 // The name of a copy's folder, as in RetentionInput::folders.

@@ -150,6 +150,10 @@ Result<RetentionInput> StoreJobs::ReadRetention(const SweepInStore& in) {
         input.obtainable.insert(copy.id);
     }
   });
+  for (const WantedCopy& copy : input.wanted.copies) {
+    if (options_.is_skipped(StoredPath(in.identity, copy.id, copy.digest)))
+      input.obtainable.erase(copy.id);
+  }
   return input;
 }
 

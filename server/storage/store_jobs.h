@@ -33,7 +33,9 @@ class StoreJobs {
   struct Options {
     StateQuery query;
     std::function<Status(Command)> execute;  // waits until its events are durable
-    std::string server;                      // the id of the server's data folder
+    // Whether an executor cannot upload the copy with this StoredPath().
+    std::function<bool(const std::string& path)> is_skipped = [](const auto&) { return false; };
+    std::string server;  // the id of the server's data folder
     std::string database;
     std::filesystem::path scratch;  // for files that are uploaded; earlier contents are deleted
   };

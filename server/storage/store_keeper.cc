@@ -42,9 +42,11 @@ bool StoreKeeper::IsBusy(SweepId sweep) const {
          std::ranges::any_of(due_, [&](const auto& due) { return is_of_sweep(due.first); });
 }
 
-std::string StoreKeeper::Problem() const {
+std::string StoreKeeper::ProblemOf(SweepId sweep) const {
   const std::lock_guard lock(mutex_);
-  return failures_.empty() ? "" : failures_.begin()->second.message;
+  const auto failed = std::ranges::find_if(
+      failures_, [&](const auto& failure) { return failure.first.in.sweep == sweep; });
+  return failed == failures_.end() ? "" : failed->second.message;
 }
 
 // ---- events -------------------------------------------------------------------------------------
@@ -229,11 +231,16 @@ void StoreKeeper::Finish(const Job& job, const Status& done) {
       job.kind == Kind::kDelete || std::ranges::any_of(sweeps_, [&](const auto& known) {
         return job.kind == Kind::kParts ? known.second.address == address : known.second == job.in;
       });
+  if (job.kind == Kind::kParts) {
+    // Nothing else waits for this, and not all credentials allow it.
+    if (!done.ok()) logging::Warn("{}", done.error().message);
+    if (is_known) Schedule(job, now + kPartsInterval);
+    return;
+  }
   if (done.ok() || !is_known) {
     failures_.erase(job);
     if (done.ok()) pauses_.erase(address);
     if (!is_known) return;
-    if (job.kind == Kind::kParts) Schedule(job, now + kPartsInterval);
     if (job.kind == Kind::kClean || job.kind == Kind::kResults) done_at_[job] = now;
     return;
   }

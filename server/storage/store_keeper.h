@@ -48,8 +48,8 @@ class StoreKeeper final : public Listener {
 
   // Whether work for the sweep is due or in progress. Any thread, like the next function.
   bool IsBusy(SweepId sweep) const;
-  // Why work on a store has failed and is tried again; empty: none has.
-  std::string Problem() const;
+  // Why work for the sweep has failed and is tried again; empty: it has not.
+  std::string ProblemOf(SweepId sweep) const;
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -106,6 +106,17 @@ bool UploadKeeper::IsBusy(SweepId sweep) {
          std::ranges::find(checking_, sweep) != checking_.end();
 }
 
+bool UploadKeeper::IsSkipped(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  return skipped_.contains(path);
+}
+
+size_t UploadKeeper::MissingCopies(SweepId sweep) {
+  const std::lock_guard lock(mutex_);
+  const auto missing = missing_.find(sweep);
+  return missing == missing_.end() ? 0 : missing->second;
+}
+
 bool UploadKeeper::IsUploading(const std::string& executor) {
   const std::lock_guard lock(mutex_);
   return !due_.empty() || !checking_.empty() || uploaders_.contains(executor);
@@ -182,7 +193,11 @@ bool UploadKeeper::IsMissingCopies() const { return !wanted_.empty(); }
 // Reads the wanted copies of the sweep.
 bool UploadKeeper::Check(SweepId sweep) {
   Result<WantedCopies> wanted = ReadWanted(sweep, reader_, options_.query);
-  if (!wanted.ok() && wanted.error().code != ErrorCode::kNotFound) return false;
+  if (!wanted.ok() && wanted.error().code != ErrorCode::kNotFound) {
+    logging::Warn("cannot read the checkpoints of {}: {}; the server tries again later",
+                  ToString(sweep), wanted.error().message);
+    return false;
+  }
   if (!wanted.ok() || wanted->address.empty()) {
     Forget(sweep);
     return true;
@@ -217,7 +232,11 @@ void UploadKeeper::SendLists() {
         if (!executor.lost) uploaders.push_back({name, FolderOf(executor)});
       }
     });
-    std::erase_if(uploaders, [&](const Uploader& each) { return !options_.can_upload(each.name); });
+    std::erase_if(uploaders, [&](Uploader& each) {
+      auto use = options_.use_of(each.name);
+      if (use) each.skipped = std::move(use->skipped);
+      return !use || !use->stores;
+    });
   }
   auto lists =
       AssignUploads(wanted_, uploaders, options_.variables(), options_.bytes_per_second_max);
@@ -240,6 +259,14 @@ void UploadKeeper::SendLists() {
   uploading_ = std::move(sweeps);
   uploaders_.clear();
   for (const auto& [executor, list] : sent_) uploaders_.insert(executor);
+  skipped_.clear();
+  for (const Uploader& uploader : uploaders)
+    skipped_.insert(uploader.skipped.begin(), uploader.skipped.end());
+  missing_.clear();
+  for (const auto& [sweep, wanted] : wanted_) {
+    missing_[sweep] = static_cast<size_t>(std::ranges::count_if(
+        wanted.copies, [&](const WantedCopy& copy) { return !IsStored(copy, wanted.address); }));
+  }
 }
 
 }  // namespace attune::server

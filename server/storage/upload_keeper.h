@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "attune/v1/executor.pb.h"
 #include "server/conductor/submissions.h"
+#include "server/rpc/sessions.h"
 #include "server/storage/stored_sweeps.h"
 #include "server/storage/uploads.h"
 #include "server/storage/wanted.h"
@@ -33,8 +35,8 @@ class UploadKeeper final : public Listener {
  public:
   struct Options {
     StateQuery query;
-    // Whether the executor is connected and has rclone.
-    std::function<bool(const std::string& executor)> can_upload;
+    // How an executor uses object stores; nullopt: it is not connected.
+    std::function<std::optional<Sessions::StorageUse>(const std::string& executor)> use_of;
     // Sends the list now, and again after each reconnect.
     std::function<void(const std::string& executor, v1::Uploads uploads)> send;
     std::function<Variables()> variables;
@@ -53,6 +55,10 @@ class UploadKeeper final : public Listener {
   bool IsBusy(SweepId sweep);
   // Whether this executor must upload copies, or that is not known yet. Any thread.
   bool IsUploading(const std::string& executor);
+  // Whether an executor cannot upload the copy with this StoredPath(). Any thread.
+  bool IsSkipped(const std::string& path);
+  // The number of the sweep's wanted copies that are not stored. Any thread.
+  size_t MissingCopies(SweepId sweep);
 
   void OnStarted(const Brain& brain) override;
   void OnDurable(std::span<const Event> events, const Brain& brain) override;
@@ -80,6 +86,8 @@ class UploadKeeper final : public Listener {
   std::vector<SweepId> checking_;                         // sweeps that the thread checks now
   std::set<SweepId> uploading_;                           // sweeps in the lists of executors
   std::set<std::string> uploaders_;                       // executors with a list
+  std::set<std::string> skipped_;                         // copies that executors cannot upload
+  std::map<SweepId, size_t> missing_;                     // see MissingCopies
   std::map<SweepId, std::chrono::seconds> retry_delays_;  // failed sweeps with their delays
   bool executors_changed_ = false;
   bool stop_ = false;

@@ -30,6 +30,8 @@ std::map<std::string, v1::Uploads> AssignUploads(const std::map<SweepId, WantedC
         if (copy.best != best || copy.stored == wanted.address) continue;
         const Uploader* const uploader = ChooseUploader(copy, uploaders);
         if (uploader == nullptr) continue;
+        const std::string path = StoredPath(wanted.identity, copy.id, copy.digest);
+        if (uploader->skipped.contains(path)) continue;
         v1::Uploads& list = lists[uploader->name];
         if (static_cast<size_t>(list.uploads_size()) >= kUploadsMax) continue;
         v1::Upload& upload = *list.add_uploads();
@@ -41,7 +43,7 @@ std::map<std::string, v1::Uploads> AssignUploads(const std::map<SweepId, WantedC
         upload.set_path(copy.path);
         upload.set_digest(copy.digest);
         upload.set_address(wanted.address);
-        upload.set_stored(StoredPath(wanted.identity, copy.id, copy.digest));
+        upload.set_stored(path);
       }
     }
   }

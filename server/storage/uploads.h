@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ inline constexpr size_t kUploadsMax = 200;
 // An executor that can upload now: it is connected and has rclone.
 struct Uploader {
   std::string name;
-  std::string folder;  // the data folder (FolderOf)
+  std::string folder;                  // the data folder (FolderOf)
+  std::set<std::string> skipped = {};  // StoredPath() of copies that it cannot upload
 };
 
 // The executor that uploads the copy: the one that saved it, or another one that sees its data

@@ -4,7 +4,7 @@
 namespace attune::server {
 namespace {
 
-using ::testing::IsEmpty;
+using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 v1::Uploads OneUpload() {
@@ -38,9 +38,11 @@ class SessionsStorageTest : public SessionsTest {
 
 TEST_F(SessionsStorageTest, AnExecutorGetsItsListNowAndAfterItReconnects) {
   const auto link = JoinWithRclone();
-  EXPECT_THAT(link->MessagesOf(v1::ToExecutor::kUploads), IsEmpty());
+  ASSERT_THAT(link->MessagesOf(v1::ToExecutor::kUploads), SizeIs(1));
+  EXPECT_EQ(link->MessagesOf(v1::ToExecutor::kUploads)[0].uploads().uploads_size(), 0)
+      << "it replaces the list of an earlier server";
   server->sessions.SetUploads("box", OneUpload());
-  EXPECT_THAT(link->MessagesOf(v1::ToExecutor::kUploads), SizeIs(1));
+  EXPECT_THAT(link->MessagesOf(v1::ToExecutor::kUploads), SizeIs(2));
   server->sessions.OnClosed(link->id);
   const auto again = JoinWithRclone();
   const auto lists = again->MessagesOf(v1::ToExecutor::kUploads);
@@ -56,6 +58,18 @@ TEST_F(SessionsStorageTest, KnowsWhoCanUploadAndWhyNot) {
   EXPECT_EQ(server->sessions.StorageUseOf("box")->problem, "the credentials have expired");
   EXPECT_FALSE(server->sessions.StorageUseOf("other")->stores);
   EXPECT_FALSE(server->sessions.StorageUseOf("absent"));
+}
+
+TEST_F(SessionsStorageTest, RemembersSkippedUploadsOfAConnection) {
+  const auto link = JoinWithRclone();
+  v1::StorageStatus status;
+  status.add_skipped("checkpoints/a");
+  server->sessions.OnStorage(link->id, status);
+  TellProblem(*link, "");
+  EXPECT_THAT(server->sessions.StorageUseOf("box")->skipped, ElementsAre("checkpoints/a"));
+  server->sessions.OnClosed(link->id);
+  const auto again = JoinWithRclone();
+  EXPECT_TRUE(server->sessions.StorageUseOf("box")->skipped.empty());
 }
 
 TEST_F(SessionsStorageTest, ALeavingExecutorIsReleasedAfterItsUploads) {

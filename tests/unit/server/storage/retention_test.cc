@@ -81,18 +81,22 @@ TEST_F(Retention, KeepsASupersededCopyUntilItsSuccessorIsStored) {
   EXPECT_THAT(Forgotten(), ElementsAre("s1/1/1-4"));
 }
 
+TEST_F(Retention, KeepsCopiesThatTheLogHasWhileTheirSuccessorsCannotBeObtained) {
+  Want(0, 5, false);
+  AddStored(0, 4);
+  AddListing({{"0/1-2-2abc/manifest.json", 1}}, input_);
+  Want(1, 6, false, true);
+  AddStored(2, 3);
+  input_.obtainable.clear();
+  EXPECT_THAT(Deleted(), ElementsAre("0/1-2-2abc"));
+  EXPECT_THAT(Forgotten(), IsEmpty());
+}
+
 TEST_F(Retention, KeepsEarlierBestCopiesUntilTheBestIsStored) {
   Want(0, 5, false, true);
   AddStored(1, 4);
   EXPECT_THAT(Deleted(), IsEmpty());
   EXPECT_THAT(Forgotten(), IsEmpty());
-}
-
-TEST_F(Retention, DoesNotWaitForCheckpointsOfLostHosts) {
-  Want(0, 5, false, true);
-  input_.obtainable.clear();
-  AddStored(1, 4);
-  EXPECT_THAT(Deleted(), ElementsAre("1/1-4-4abc"));
 }
 
 TEST_F(Retention, KeepsAnUploadThatHasBegun) {

@@ -113,17 +113,19 @@ TEST_F(StoreKeeperTest, StoresTheResultsWhenTheSweepEnds) {
   FindRclone();
   Start();
   Add(SweepEnded{kSweep, SweepState::kStopped, "stopped on request"});
-  EXPECT_TRUE(Await([this] { return HasResults(); })) << keeper_->Problem();
-  EXPECT_EQ(keeper_->Problem(), "");
+  EXPECT_TRUE(Await([this] { return HasResults(); })) << keeper_->ProblemOf(kSweep);
+  EXPECT_EQ(keeper_->ProblemOf(kSweep), "");
 }
 
 TEST_F(StoreKeeperTest, RetriesAtOnceWhenTheVariablesHaveChanged) {
   Start();
   Add(SweepEnded{kSweep, SweepState::kStopped, "stopped on request"});
-  EXPECT_TRUE(Await([this] { return keeper_->Problem().find("rclone") != std::string::npos; }));
+  EXPECT_TRUE(
+      Await([this] { return keeper_->ProblemOf(kSweep).find("rclone") != std::string::npos; }));
   FindRclone();
   EXPECT_TRUE(Await([this] { return HasResults(); }));
-  EXPECT_TRUE(Await([this] { return keeper_->Problem().empty(); })) << keeper_->Problem();
+  EXPECT_TRUE(Await([this] { return keeper_->ProblemOf(kSweep).empty(); }))
+      << keeper_->ProblemOf(kSweep);
 }
 
 TEST_F(StoreKeeperTest, StoresTheResultsOfAnEarlierProcess) {
@@ -131,7 +133,7 @@ TEST_F(StoreKeeperTest, StoresTheResultsOfAnEarlierProcess) {
   Add(SweepEnded{kSweep, SweepState::kStopped, "stopped on request"});
   ASSERT_TRUE(stored_.Update(kSweep, {}, [&](StoredSweep& each) { each.address = address_; }).ok());
   Start();
-  EXPECT_TRUE(Await([this] { return HasResults(); })) << keeper_->Problem();
+  EXPECT_TRUE(Await([this] { return HasResults(); })) << keeper_->ProblemOf(kSweep);
 }
 
 TEST_F(StoreKeeperTest, DeletesTheFilesOfASweepThatWasDeletedBefore) {
@@ -141,7 +143,7 @@ TEST_F(StoreKeeperTest, DeletesTheFilesOfASweepThatWasDeletedBefore) {
   Add(SweepEnded{kSweep, SweepState::kStopped, "stopped on request"});
   Add(SweepDeleted{kSweep});
   Start();
-  EXPECT_TRUE(Await([this] { return stored_.All().empty(); })) << keeper_->Problem();
+  EXPECT_TRUE(Await([this] { return stored_.All().empty(); })) << keeper_->ProblemOf(kSweep);
   EXPECT_FALSE(fs::exists(scratch_ / "store/results/s1-0000000000000000"));
 }
 
@@ -149,9 +151,9 @@ TEST_F(StoreKeeperTest, DeletesTheFilesOfADeletedSweep) {
   FindRclone();
   Start();
   Add(SweepEnded{kSweep, SweepState::kStopped, "stopped on request"});
-  EXPECT_TRUE(Await([this] { return HasResults(); })) << keeper_->Problem();
+  EXPECT_TRUE(Await([this] { return HasResults(); })) << keeper_->ProblemOf(kSweep);
   Add(SweepDeleted{kSweep});
-  EXPECT_TRUE(Await([this] { return stored_.All().empty(); })) << keeper_->Problem();
+  EXPECT_TRUE(Await([this] { return stored_.All().empty(); })) << keeper_->ProblemOf(kSweep);
   EXPECT_FALSE(fs::exists(scratch_ / "store/results/s1-0000000000000000"));
 }
 

@@ -64,29 +64,30 @@ class UploadKeeperTest : public ::testing::Test {
   }
   void Start() {
     keeper_ = std::make_unique<UploadKeeper>(
-        UploadKeeper::Options{.query =
-                                  [this](const StateReader& look) {
-                                    const std::lock_guard lock(mutex_);
-                                    look(brain_);
-                                  },
-                              .can_upload =
-                                  [this](const std::string&) {
-                                    const std::lock_guard lock(mutex_);
-                                    return connected_;
-                                  },
-                              .send =
-                                  [this](const std::string& executor, v1::Uploads list) {
-                                    EXPECT_EQ(executor, "box");
-                                    const std::lock_guard lock(mutex_);
-                                    lists_.push_back(std::move(list));
-                                    changed_.notify_all();
-                                  },
-                              .variables =
-                                  [this] {
-                                    const std::lock_guard lock(mutex_);
-                                    return variables_;
-                                  },
-                              .check_interval = std::chrono::milliseconds(20)},
+        UploadKeeper::Options{
+            .query =
+                [this](const StateReader& look) {
+                  const std::lock_guard lock(mutex_);
+                  look(brain_);
+                },
+            .use_of = [this](const std::string&) -> std::optional<Sessions::StorageUse> {
+              const std::lock_guard lock(mutex_);
+              if (!connected_) return std::nullopt;
+              return Sessions::StorageUse{.stores = true};
+            },
+            .send =
+                [this](const std::string& executor, v1::Uploads list) {
+                  EXPECT_EQ(executor, "box");
+                  const std::lock_guard lock(mutex_);
+                  lists_.push_back(std::move(list));
+                  changed_.notify_all();
+                },
+            .variables =
+                [this] {
+                  const std::lock_guard lock(mutex_);
+                  return variables_;
+                },
+            .check_interval = std::chrono::milliseconds(20)},
         *reader_, stored_);
     keeper_->OnStarted(brain_);
   }

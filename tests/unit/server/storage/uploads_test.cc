@@ -40,6 +40,12 @@ TEST(Uploads, GoToTheExecutorThatHasTheCheckpoint) {
   EXPECT_THAT(TrialsOf(lists.at("b")), ElementsAre(1));
 }
 
+TEST(Uploads, LeaveOutWhatTheExecutorCannotUpload) {
+  const Uploader a{"a", "of a", {"checkpoints/s1-000000000000000a/7/1-3-4f0c"}};
+  const auto lists = AssignUploads(OneSweep({Copy(7, "a"), Copy(8, "a")}), {a}, {}, 0);
+  EXPECT_THAT(TrialsOf(lists.at("a")), ElementsAre(8));
+}
+
 TEST(Uploads, NameTheCheckpointAndItsPlace) {
   const auto lists = AssignUploads(OneSweep({Copy(7, "a")}), kBoth, {{"AWS_REGION", "eu"}}, 1'000);
   const v1::Uploads& list = lists.at("a");
