@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "attune/v1/executor.grpc.pb.h"
@@ -20,6 +21,7 @@
 #include "executor/agent/hello.h"
 #include "executor/agent/log_reader.h"
 #include "executor/agent/machine.h"
+#include "executor/agent/messages.h"
 #include "executor/agent/name_lock.h"
 #include "executor/agent/pinned_channel.h"
 #include "executor/agent/server_channel.h"
@@ -205,6 +207,19 @@ class Agent::Impl final : private ServerLink, private Gangs, private Files {
     };
   }
 
+  // Passes events of other threads to the machine. `Time` is empty, or the time of the event.
+  template <typename Value, typename... Time>
+  auto ForMachine(void (Machine::*on_event)(Value, Time...)) {
+    return [this, on_event](const std::remove_cvref_t<Value>& value) {
+      Post([this, on_event, value] {
+        if constexpr (sizeof...(Time) == 0)
+          (machine_.*on_event)(value);
+        else
+          (machine_.*on_event)(value, CurrentTime());
+      });
+    };
+  }
+
   void Remove(const Removals& removals) override { remover_.SetRemovals(removals); }
   void FindMissing(const v1::Inventory& inventory) override { remover_.FindMissing(inventory); }
   void SaveLogPosition(const LogPosition& seen) override {
@@ -273,24 +288,10 @@ Agent::Impl::Impl(AgentOptions options, NameLock lock)
               OnFact(fact);
             });
           }),
-      remover_(
-          folders_,
-          {.checkpoint =
-               [this](const v1::CheckpointRemoval& removal) {
-                 Post([this, removal] { machine_.OnRemoved(removal, CurrentTime()); });
-               },
-           .sweep =
-               [this](uint64_t sweep) {
-                 Post([this, sweep] { machine_.OnSweepRemoved(sweep, CurrentTime()); });
-               },
-           .gone =
-               [this](const v1::CheckpointName& checkpoint) {
-                 Post([this, checkpoint] { machine_.OnCheckpointGone(checkpoint, CurrentTime()); });
-               }}),
-      log_reader_(folders_,
-                  [this](v1::LogChunk chunk) {
-                    Post([this, chunk = std::move(chunk)] { machine_.OnLog(chunk); });
-                  }),
+      remover_(folders_, {.checkpoint = ForMachine(&Machine::OnRemoved),
+                          .sweep = ForMachine(&Machine::OnSweepRemoved),
+                          .gone = ForMachine(&Machine::OnCheckpointGone)}),
+      log_reader_(folders_, ForMachine(&Machine::OnLog)),
       sender_(
           folders_, [this] { return channel_->stub(); }, options_.token),
       recorder_({options_.version, options_.resources.gpus > 0},
@@ -334,10 +335,16 @@ Status Agent::Impl::Start() {
   fetchers_ = std::make_unique<Fetchers>(
       lock_.folder, limits,
       Fetchers::Access{[this] { return channel_->stub(); }, options_.token, environment}, commands_,
-      Fetchers::Results{.checkpoint = PostResults(&FetchingGangs::OnCheckpoint),
-                        .code = PostResults(&FetchingGangs::OnCode),
-                        .data = PostResults(&FetchingGangs::OnData),
-                        .environment = PostResults(&FetchingGangs::OnEnvironment)});
+      Fetchers::Results{
+          .checkpoint = PostResults(&FetchingGangs::OnCheckpoint),
+          .code = PostResults(&FetchingGangs::OnCode),
+          .data = PostResults(&FetchingGangs::OnData),
+          .environment = PostResults(&FetchingGangs::OnEnvironment),
+          .store_damaged = [this](const gang::CheckpointName& name, const std::string& digest) {
+            Post([this, name, digest] {
+              machine_.OnStored(ToProto(name), digest, "", CurrentTime());
+            });
+          }});
   uploader_ = std::make_unique<Uploader>(
       folders_, environment,
       Uploader::Events{.stored =
@@ -347,10 +354,8 @@ Status Agent::Impl::Start() {
                                                  upload.address(), CurrentTime());
                              });
                            },
-                       .problem =
-                           [this](const std::string& problem) {
-                             Post([this, problem] { machine_.OnStorageProblem(problem); });
-                           }});
+                       .skipped = ForMachine(&Machine::OnUploadSkipped),
+                       .problem = ForMachine(&Machine::OnStorageProblem)});
   health_ = std::make_unique<HealthWatch>(
       MakeHealthCheck(options_),
       HealthWatch::Events{.checked =

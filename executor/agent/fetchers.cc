@@ -11,7 +11,8 @@ namespace attune::agent {
 
 Fetchers::Fetchers(const std::filesystem::path& folder, const CopyLimits& limits,
                    const Access& access, CommandProcesses& processes, Results results)
-    : checkpoint_source_(access),
+    : store_damaged_(std::move(results.store_damaged)),
+      checkpoint_source_(access),
       code_source_(access),
       checkpoints_(kCheckpoints.copies, folder / "copies", limits, std::move(results.checkpoint)),
       code_(kCode.copies, CodeFolder(folder), limits, std::move(results.code)),
@@ -24,8 +25,10 @@ Fetchers::Fetchers(const std::filesystem::path& folder, const CopyLimits& limits
 
 void Fetchers::FetchCheckpoint(const gang::AttemptId& attempt, const gang::RemoteFiles& files,
                                const std::string& digest) {
-  checkpoints_.Fetch(attempt,
-                     WantedFromPieces(kCheckpoints, checkpoint_source_.direct, files, digest));
+  checkpoints_.Fetch(
+      attempt,
+      WantedFromPieces(kCheckpoints, checkpoint_source_.direct, files, digest, kRetryTimeout,
+                       [this, name = files.name, digest] { store_damaged_(name, digest); }));
 }
 
 void Fetchers::FetchCode(const gang::GangSpec& spec) {

@@ -26,6 +26,8 @@ class Fetchers {
     Fetcher::Done code;
     Fetcher::Done data;
     EnvironmentBuilder::Done environment;
+    // The copy of the checkpoint in an object store is damaged. Called before `checkpoint`.
+    std::function<void(const gang::CheckpointName& name, const std::string& digest)> store_damaged;
   };
 
   // The folder of the copies of code, inside the executor's folder.
@@ -68,6 +70,7 @@ class Fetchers {
     DirectPieces direct;
   };
 
+  const std::function<void(const gang::CheckpointName&, const std::string&)> store_damaged_;
   Source checkpoint_source_;
   Source code_source_;
   Fetcher checkpoints_;

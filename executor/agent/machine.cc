@@ -177,6 +177,7 @@ void Machine::OnWelcome(const v1::Welcome& welcome) {
   RenewLease(hello_sent_);
   if (was_unhealthy_) told_problem_.reset();
   told_storage_problem_.clear();  // the server begins without one
+  is_skip_untold_ = !skipped_uploads_.empty();
   reconciler_.ForgetRevision();
   outbox_.Rewind();
   resend_at_ = kNever;
@@ -304,9 +305,11 @@ std::optional<v1::FromExecutor> Machine::NextMessage(const Now& now) {
     told_problem_ = health_.problem;
     was_unhealthy_ = true;
     message.mutable_health()->set_problem(ValidUtf8(*told_problem_));
-  } else if (storage_problem_ != told_storage_problem_) {
+  } else if (storage_problem_ != told_storage_problem_ || is_skip_untold_) {
     told_storage_problem_ = storage_problem_;
+    is_skip_untold_ = false;
     message.mutable_storage()->set_problem(storage_problem_);
+    for (const std::string& path : skipped_uploads_) message.mutable_storage()->add_skipped(path);
   } else if (now.boot >= heartbeat_at_) {
     heartbeat_at_ = now.boot + heartbeat_;
     v1::Heartbeat& heartbeat = *message.mutable_heartbeat();

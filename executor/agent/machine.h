@@ -98,7 +98,8 @@ class Files {
   // Reads a piece of a checkpoint and sends it to the server in a separate call.
   virtual void SendCheckpoint(const v1::CheckpointRequest& request) = 0;
   // Sets everything that must be copied to object stores, including uploads in progress.
-  // Machine::OnStored() follows once for each, and OnStorageProblem() when uploads pause.
+  // Machine::OnStored() or OnUploadSkipped() follows once for each, and OnStorageProblem() when
+  // uploads pause.
   virtual void Upload(const v1::Uploads& uploads) = 0;
 };
 
@@ -114,6 +115,7 @@ class Files {
 class Machine {
  public:
   static constexpr gang::BootClock::time_point kNever = gang::BootClock::time_point::max();
+  static constexpr size_t kSkippedUploadsMax = 1'000;  // the server is told of so many at most
 
   // `hello` is the first message of each connection. The machine keeps its list of sweeps with
   // files on this host up to date. `seed` randomises the pauses between connections. The machine
@@ -137,12 +139,15 @@ class Machine {
   // A new record of the environment for the attempt and those after it.
   void OnRecorded(const gang::AttemptId& attempt, std::string record, const Now& now);
 
-  // A wanted upload is complete.
+  // A wanted upload is complete, or the copy in a store is damaged; then `address` is empty.
   void OnStored(const v1::CheckpointName& checkpoint, const std::string& digest,
                 const std::string& address, const Now& now);
   // Sets why uploads are paused; empty: they are not. The server is told after a change, and again
   // after each Welcome while there is a problem.
   void OnStorageProblem(const std::string& problem);
+  // A wanted upload cannot be completed. `stored_path`: v1::Upload::stored. The server is told of
+  // the newest ones, and again after each Welcome.
+  void OnUploadSkipped(const std::string& stored_path);
 
   // Sets the state of the host. The server is told of a problem when it changes, and, after the
   // first problem, again after each Welcome. Heartbeats carry the numbers.
@@ -233,8 +238,10 @@ class Machine {
   std::optional<std::string> told_problem_ = "";
   bool was_unhealthy_ = false;
   std::string storage_problem_;
-  std::string told_storage_problem_;        // the server knows it
-  std::vector<v1::Inventory> inventories_;  // waiting for the Desired of this connection
+  std::string told_storage_problem_;         // the server knows it
+  std::deque<std::string> skipped_uploads_;  // v1::Upload::stored
+  bool is_skip_untold_ = false;              // the server does not know all of them
+  std::vector<v1::Inventory> inventories_;   // waiting for the Desired of this connection
   std::deque<v1::LogRequest> log_requests_;
   bool reading_log_ = false;
   bool drop_log_chunk_ = false;            // for the log chunk that is being read

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "base/utf8.h"
@@ -58,6 +59,13 @@ void Machine::OnStored(const v1::CheckpointName& checkpoint, const std::string& 
 
 void Machine::OnStorageProblem(const std::string& problem) {
   storage_problem_ = ValidUtf8(problem);
+}
+
+void Machine::OnUploadSkipped(const std::string& stored_path) {
+  if (std::ranges::find(skipped_uploads_, stored_path) != skipped_uploads_.end()) return;
+  if (skipped_uploads_.size() == kSkippedUploadsMax) skipped_uploads_.pop_front();
+  skipped_uploads_.push_back(stored_path);
+  is_skip_untold_ = true;
 }
 
 }  // namespace attune::agent

@@ -48,7 +48,8 @@ class PieceDownload {
         source_(source),
         files_(files),
         retry_timeout_(retry_timeout),
-        context_(context) {}
+        context_(context),
+        had_stored_copy_(files.stored.has_value()) {}
 
   Transfer Run(const std::string& digest, const fs::path& copy) {
     Downloaded done = Download(digest, copy);
@@ -58,9 +59,10 @@ class PieceDownload {
     std::string damage;
     while (HasFailed(done.status, ErrorCode::kCorrupt) && (resumed || !directly_from_.empty())) {
       damage = done.status.error().message;
+      is_store_damaged_ |= is_file_of_store_;
       if (!files_.servers.empty())
         files_.servers.clear();
-      else if (!resumed)
+      else if (!resumed && !is_file_of_executor_)
         files_.stored.reset();
       logging::Warn("{}; fetching it again {}", damage,
                     files_.stored ? "from its copy" : "through the server");
@@ -72,8 +74,10 @@ class PieceDownload {
     if (!done.status.ok() && !damage.empty() && damage != done.status.error().message)
       done.status =
           Error{done.status.error().code, done.status.error().message + "; before: " + damage};
+    const bool is_corrupt = HasFailed(done.status, ErrorCode::kCorrupt);
+    is_store_damaged_ |= is_corrupt && had_stored_copy_;
     Transfer transfer{.status = done.status,
-                      .is_final = is_final_ || HasFailed(done.status, ErrorCode::kCorrupt),
+                      .is_final = (is_final_ || is_corrupt) && !is_store_damaged_,
                       .bytes = done.bytes,
                       .fetched = done.fetched};
     if (direct_bytes_ > 0) {
@@ -82,6 +86,9 @@ class PieceDownload {
     }
     return transfer;
   }
+
+  // Whether the copy in the store is damaged, or may be. REQUIRES: Run() has returned.
+  bool is_store_damaged() const { return is_store_damaged_; }
 
  private:
   Downloaded Download(const std::string& digest, const fs::path& copy) {
@@ -100,6 +107,7 @@ class PieceDownload {
       if (context_.stop.stop_requested()) return UnreadableError("no gang needs it any more");
       PieceSource::Answer answer = source_.Read(files_, file, offset, std::exchange(memory, {}));
       is_final_ = answer.is_final;
+      if (answer.piece.ok()) RememberSource(answer, file, offset);
       if (!answer.directly_from.empty()) {
         directly_from_ = answer.directly_from;
         if (file != kind_.index_file) direct_bytes_ += answer.piece->data.size();
@@ -111,15 +119,30 @@ class PieceDownload {
     }
   }
 
+  // A damaged file shows that the store is damaged only if no other executor sent a part of it.
+  void RememberSource(const PieceSource::Answer& answer, const std::string& file, uint64_t offset) {
+    if (file != file_ || offset == 0) {
+      file_ = file;
+      is_file_of_store_ = is_file_of_executor_ = false;
+    }
+    is_file_of_executor_ |= !answer.directly_from.empty() && !answer.is_from_store;
+    is_file_of_store_ = (is_file_of_store_ || answer.is_from_store) && !is_file_of_executor_;
+  }
+
   const PieceKind& kind_;
   PieceSource& source_;
   gang::RemoteFiles& files_;
   const std::chrono::milliseconds retry_timeout_;
   const FetchContext& context_;
-  Clock::time_point heard_;    // the last answer from the source
-  bool is_final_ = false;      // the last error is permanent
-  uint64_t direct_bytes_ = 0;  // bytes that came directly
-  std::string directly_from_;  // the last executor or store that sent some
+  const bool had_stored_copy_;
+  bool is_store_damaged_ = false;
+  std::string file_;                  // the last one that was read
+  bool is_file_of_store_ = false;     // the store sent it or a part of it
+  bool is_file_of_executor_ = false;  // another executor sent it or a part of it
+  Clock::time_point heard_;           // the last answer from the source
+  bool is_final_ = false;             // the last error is permanent
+  uint64_t direct_bytes_ = 0;         // bytes that came directly
+  std::string directly_from_;         // the last executor or store that sent some
 };
 
 }  // namespace
@@ -133,19 +156,22 @@ const PieceKind kCode{.copies = {.verify = VerifyCode, .remove = code::RemoveCop
                       .index_file = code::kManifestPart};
 
 WantedCopy WantedFromPieces(const PieceKind& kind, PieceSource& source, gang::RemoteFiles files,
-                            const std::string& digest, std::chrono::milliseconds retry_timeout) {
+                            const std::string& digest, std::chrono::milliseconds retry_timeout,
+                            std::function<void()> store_is_damaged) {
   const std::string name = gang::ToString(files);
   return {.name = name,
           .digest = digest,
-          .download = [&kind, &source, files = std::move(files), digest, retry_timeout](
+          .download = [&kind, &source, files = std::move(files), digest, retry_timeout,
+                       store_is_damaged = std::move(store_is_damaged)](
                           const fs::path& copy, const FetchContext& context) mutable {
+            PieceDownload download(kind, source, files, retry_timeout, context);
             Transfer transfer;
             {
               const std::stop_callback cancel(context.stop, [&] { source.Cancel(); });
-              transfer =
-                  PieceDownload(kind, source, files, retry_timeout, context).Run(digest, copy);
+              transfer = download.Run(digest, copy);
             }
             source.Close();
+            if (download.is_store_damaged() && store_is_damaged) store_is_damaged();
             return transfer;
           }};
 }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -32,8 +33,13 @@ inline constexpr std::chrono::milliseconds kRetryTimeout{20'000};
 //
 // Executors send files directly without encryption, and a store may have other contents. If such a
 // file does not match the manifest, it is downloaded again from the next source.
+//
+// `store_is_damaged` is called at the end of a download if its copy in an object store is damaged,
+// or may be: the server may read the same copy. Then an error is not final, because the next
+// download will not use that copy.
 WantedCopy WantedFromPieces(const PieceKind& kind, PieceSource& source, gang::RemoteFiles files,
                             const std::string& digest,
-                            std::chrono::milliseconds retry_timeout = kRetryTimeout);
+                            std::chrono::milliseconds retry_timeout = kRetryTimeout,
+                            std::function<void()> store_is_damaged = {});
 
 }  // namespace attune::agent

@@ -21,6 +21,7 @@ class PieceSource {
     bool is_final = false;  // the error is permanent: the file does not exist
     // The executor or the object store that sent it; empty: it came through the server.
     std::string directly_from;
+    bool is_from_store = false;  // `directly_from` is an object store
   };
 
   virtual ~PieceSource() = default;

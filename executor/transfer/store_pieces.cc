@@ -12,7 +12,8 @@ PieceSource::Answer StorePieces::Read(gang::RemoteFiles& files, const std::strin
   if (files.stored) {
     Result<checkpoints::Piece> piece =
         ReadFromStore(*files.stored, file, offset, std::exchange(memory, {}));
-    if (piece.ok()) return {.piece = std::move(piece), .directly_from = name_};
+    if (piece.ok())
+      return {.piece = std::move(piece), .directly_from = name_, .is_from_store = true};
     if (StopToken().stop_requested()) return {.piece = UnreadableError("cancelled")};
     problem_ = piece.error().message;
     is_gone_ = folder_ && piece.error().code == ErrorCode::kNotFound;

@@ -217,9 +217,10 @@ void Uploader::OnOutcome(const Job& job, const Outcome& outcome) {
   if (cancel_.stop_requested()) return;
   if (!outcome.is_fault_of_files) return OnError(job, *entry, outcome.uploaded.error());
   entry->is_passed_over = true;
-  if (!std::exchange(entry->is_passing_over_logged, true))
-    logging::Warn("{} is not uploaded: {}", CheckpointText(job.upload),
-                  outcome.uploaded.error().message);
+  if (std::exchange(entry->is_passing_over_told, true)) return;
+  logging::Warn("{} is not uploaded: {}", CheckpointText(job.upload),
+                outcome.uploaded.error().message);
+  events_.skipped(job.upload.stored());
 }
 
 void Uploader::OnError(const Job& job, Entry& entry, const Error& error) {

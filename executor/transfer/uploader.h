@@ -47,6 +47,8 @@ class Uploader {
   // Called on the uploader's thread; must not call the uploader.
   struct Events {
     std::function<void(const v1::Upload&)> stored;  // once, while the upload stays in the list
+    // The files of the upload are gone or damaged. Called once, while it stays in the list.
+    std::function<void(const std::string& stored_path)> skipped;
     // Why uploads are paused, in one sentence; empty: they are not. Called after each change.
     std::function<void(const std::string& problem)> problem;
   };
@@ -71,7 +73,7 @@ class Uploader {
     int failures = 0;
     bool is_done = false;
     bool is_passed_over = false;
-    bool is_passing_over_logged = false;
+    bool is_passing_over_told = false;
 
     bool Waits() const { return !is_done && !is_passed_over; }
   };

@@ -49,13 +49,12 @@ class AgentStorageTest : public testing::Test {
     *message.mutable_uploads()->add_uploads() = upload;
     server_.Send(message);
   }
-  std::string NextProblem() {
+  v1::StorageStatus NextStatus() {
     return server_
         .Next([](const v1::FromExecutor& message) {
           return message.has_storage() ? std::optional(message.storage()) : std::nullopt;
         })
-        .value_or(v1::StorageStatus())
-        .problem();
+        .value_or(v1::StorageStatus());
   }
 
   FakeRclone rclone_;
@@ -91,7 +90,51 @@ TEST_F(AgentStorageTest, ReportsWhyUploadsArePaused) {
   StartAgent();
   server_.Welcome();
   Send(Wanted());
-  EXPECT_THAT(NextProblem(), testing::HasSubstr("AccessDenied"));
+  EXPECT_THAT(NextStatus().problem(), testing::HasSubstr("AccessDenied"));
+}
+
+TEST_F(AgentStorageTest, ReportsAnUploadWhoseFilesAreGone) {
+  StartAgent();
+  server_.Welcome();
+  const v1::Upload wanted = Wanted();
+  std::filesystem::remove_all(wanted.path());
+  Send(wanted);
+  EXPECT_THAT(NextStatus().skipped(), testing::ElementsAre(wanted.stored()));
+}
+
+TEST_F(AgentStorageTest, ReportsADamagedCopyBeforeTheEndOfItsGang) {
+  const std::filesystem::path copy = rclone_.Store() / "checkpoints/copy";
+  const std::string digest = WriteCheckpoint(copy, "model");
+  gang::WriteFile(copy / "model", "MODEL");
+  StartAgent();
+  server_.Welcome();
+  v1::Assignment assignment;
+  assignment.mutable_attempt()->set_sweep(1);
+  assignment.mutable_attempt()->set_trial(3);
+  assignment.mutable_attempt()->set_attempt(2);
+  assignment.mutable_attempt()->set_epoch(7);
+  assignment.mutable_program()->add_command(ATTUNE_TEST_PLAIN_WORKER);
+  assignment.set_world_size(1);
+  assignment.add_ranks()->set_cpus(1);
+  v1::ResumeFrom& resume = *assignment.mutable_resume();
+  resume.set_step(9);
+  resume.set_digest(digest);
+  resume.set_path("/elsewhere/step-9-attempt-1");
+  resume.mutable_fetch()->set_sweep(1);
+  resume.mutable_fetch()->set_trial(3);
+  resume.mutable_fetch()->set_attempt(1);
+  resume.mutable_fetch()->set_step(9);
+  resume.mutable_stored()->set_address(rclone_.Address());
+  resume.mutable_stored()->set_path("checkpoints/copy");
+  server_.SetDesired({assignment});
+  const v1::Fact fact = server_.NextFact(v1::Fact::kStored);
+  EXPECT_EQ(fact.stored().checkpoint().attempt(), 1u);
+  EXPECT_EQ(fact.stored().checkpoint().step(), 9);
+  EXPECT_EQ(fact.stored().digest(), digest);
+  EXPECT_EQ(fact.stored().address(), "");
+  const v1::Fact ended = server_.NextFact(v1::Fact::kEnded);
+  EXPECT_EQ(ended.ended().failure().kind(), v1::Failure::HOST);
+  EXPECT_THAT(ended.ended().failure().message(), testing::HasSubstr("model"));
 }
 
 }  // namespace

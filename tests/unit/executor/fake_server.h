@@ -189,6 +189,10 @@ class FakeServer final : public v1::Executors::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status Fetch(grpc::ServerContext*, const v1::FetchRequest*, v1::CheckpointPiece*) override {
+    return {grpc::StatusCode::NOT_FOUND, "no executor has it"};
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   Stream* stream_ = nullptr;

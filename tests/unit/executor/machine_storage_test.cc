@@ -10,12 +10,21 @@ class MachineStorageTest : public MachineTest {
     machine_.OnStorageProblem(problem);
     Step();
   }
-  // The problems that were sent since the last call.
-  std::vector<std::string> Problems() {
+  void Skip(const std::string& path) {
+    machine_.OnUploadSkipped(path);
+    Step();
+  }
+  // The messages that were sent since the last call.
+  std::vector<v1::StorageStatus> Statuses() {
     for (int i = 0; i < 3; ++i) FinishWrite();
-    std::vector<std::string> problems;
+    std::vector<v1::StorageStatus> statuses;
     for (const auto& message : TakeWritten(v1::FromExecutor::kStorage))
-      problems.push_back(message.storage().problem());
+      statuses.push_back(message.storage());
+    return statuses;
+  }
+  std::vector<std::string> Problems() {
+    std::vector<std::string> problems;
+    for (const v1::StorageStatus& status : Statuses()) problems.push_back(status.problem());
     return problems;
   }
   void Store(int64_t step) {
@@ -103,6 +112,44 @@ TEST_F(MachineStorageTest, SendsTheProblemAfterEachWelcomeWhileItLasts) {
   PassTime(Backoff::kMax);
   GetWelcomed();
   EXPECT_THAT(Problems(), IsEmpty()) << "a new connection begins without a problem";
+}
+
+TEST_F(MachineStorageTest, SendsAllSkippedUploadsAfterEachNewOne) {
+  GetWelcomed();
+  Skip("a");
+  auto sent = Statuses();
+  ASSERT_THAT(sent, SizeIs(1));
+  EXPECT_THAT(sent[0].skipped(), ElementsAre("a"));
+  Skip("a");
+  EXPECT_THAT(Statuses(), IsEmpty());
+  SetProblem("the credentials are denied");
+  Skip("b");
+  sent = Statuses();
+  ASSERT_THAT(sent, Not(IsEmpty()));
+  EXPECT_EQ(sent.back().problem(), "the credentials are denied");
+  EXPECT_THAT(sent.back().skipped(), ElementsAre("a", "b"));
+}
+
+TEST_F(MachineStorageTest, SendsTheSkippedUploadsAfterEachWelcome) {
+  Skip("a");
+  EXPECT_THAT(Statuses(), IsEmpty()) << "before the Welcome";
+  for (int i = 0; i < 2; ++i) {
+    GetWelcomed();
+    const auto sent = Statuses();
+    ASSERT_THAT(sent, SizeIs(1)) << i;
+    EXPECT_THAT(sent[0].skipped(), ElementsAre("a"));
+    Break();
+    PassTime(Backoff::kMax);
+  }
+}
+
+TEST_F(MachineStorageTest, SendsTheNewestSkippedUploads) {
+  for (size_t i = 0; i <= Machine::kSkippedUploadsMax; ++i) Skip(std::to_string(i));
+  GetWelcomed();
+  const auto sent = Statuses();
+  ASSERT_THAT(sent, SizeIs(1));
+  EXPECT_EQ(sent[0].skipped_size(), int{Machine::kSkippedUploadsMax});
+  EXPECT_EQ(sent[0].skipped(0), "1");
 }
 
 TEST_F(MachineStorageTest, AnInvalidUtf8ProblemDoesNotBreakTheConnection) {

@@ -158,13 +158,49 @@ TEST_F(StorePiecesTest, CancelEndsAReadThatWaits) {
   EXPECT_EQ(Read("model").piece->data, "model");
 }
 
+// The source directly from another executor. It sends files of the copy in the store, except the
+// model.
+class ExecutorFolder final : public PieceSource {
+ public:
+  ExecutorFolder(PieceSource& fallback, const FakeRclone& rclone)
+      : fallback_(fallback), folder_(rclone.Store() / kPath) {}
+
+  Answer Read(gang::RemoteFiles& files, const std::string& file, uint64_t offset,
+              std::string memory) override {
+    if (files.servers.empty()) return fallback_.Read(files, file, offset, std::move(memory));
+    if (file != "model")
+      return {.piece = checkpoints::ReadPiece(folder_, file, offset, checkpoints::kPieceBytesMax),
+              .directly_from = "executor a"};
+    const checkpoints::Piece piece{.data = model.substr(offset), .file_bytes = 5};
+    if (offset + piece.data.size() < piece.file_bytes) files.servers.clear();
+    return {.piece = piece, .directly_from = "executor a"};
+  }
+  void Close() override { fallback_.Close(); }
+  void Cancel() override { fallback_.Cancel(); }
+
+  std::string model;  // a part of five bytes; then the executor leaves
+
+ private:
+  PieceSource& fallback_;
+  const fs::path folder_;
+};
+
 class FetchedCopyTest : public StorePiecesTest {
  protected:
   Transfer Fetch(const std::string& digest) {
-    return WantedFromPieces(kCheckpoints, pieces_, files_, digest, std::chrono::milliseconds(1))
+    return WantedFromPieces(kCheckpoints, source_, files_, digest, std::chrono::milliseconds(1),
+                            [this] { ++damages_; })
         .download(here_.path() / "copy", {});
   }
+  // Makes another executor the first source. It sends `model` with this text.
+  void StartExecutor(const std::string& model) {
+    source_.model = model;
+    files_.servers = {{.executor = "a"}};
+  }
+
   gang::TempDir here_;
+  ExecutorFolder source_{pieces_, rclone_};
+  int damages_ = 0;  // reports of a damaged copy in the store
 };
 
 TEST_F(FetchedCopyTest, TheLogNamesTheStore) {
@@ -172,6 +208,7 @@ TEST_F(FetchedCopyTest, TheLogNamesTheStore) {
   ASSERT_TRUE(done.status.ok()) << done.status.error().message;
   EXPECT_THAT(done.route, HasSubstr("from " + rclone_.Address()));
   EXPECT_EQ(gang::ReadFile(here_.path() / "copy/model"), "model");
+  EXPECT_EQ(damages_, 0);
 }
 
 TEST_F(FetchedCopyTest, ADamagedCopyIsReplacedByTheFilesOfTheServer) {
@@ -182,6 +219,7 @@ TEST_F(FetchedCopyTest, ADamagedCopyIsReplacedByTheFilesOfTheServer) {
   ASSERT_TRUE(done.status.ok()) << done.status.error().message;
   EXPECT_EQ(done.route, "");
   EXPECT_EQ(gang::ReadFile(here_.path() / "copy/model"), "model");
+  EXPECT_EQ(damages_, 1);
 }
 
 TEST_F(FetchedCopyTest, ADamagedCopyWithoutAServerIsNamed) {
@@ -192,6 +230,62 @@ TEST_F(FetchedCopyTest, ADamagedCopyWithoutAServerIsNamed) {
   EXPECT_THAT(done.status.error().message,
               AllOf(HasSubstr("no executor has it"), HasSubstr("model")));
   EXPECT_FALSE(done.is_final);
+  EXPECT_EQ(damages_, 1);
+}
+
+TEST_F(FetchedCopyTest, ADamagedCopyThatTheServerSendsTooIsNotAFinalError) {
+  const std::string digest = Store();
+  gang::WriteFile(Copy() / "model", "MODEL");
+  server_.folder = Copy();
+  const Transfer done = Fetch(digest);
+  EXPECT_TRUE(HasFailed(done.status, ErrorCode::kCorrupt));
+  EXPECT_FALSE(done.is_final);
+  EXPECT_EQ(damages_, 1);
+  files_.stored.reset();
+  EXPECT_TRUE(Fetch(digest).is_final) << "without a copy";
+  EXPECT_EQ(damages_, 1);
+}
+
+TEST_F(FetchedCopyTest, ADamagedFileFromTheServerAfterAnErrorOfTheStoreIsNotAFinalError) {
+  const std::string digest = Store();
+  gang::WriteFile(Copy() / "model", "MODEL");
+  server_.folder = Copy();
+  rclone_.Fail("lsjson", "connection reset");
+  const Transfer done = Fetch(digest);
+  EXPECT_TRUE(HasFailed(done.status, ErrorCode::kCorrupt));
+  EXPECT_FALSE(done.is_final);
+  EXPECT_EQ(damages_, 1);
+}
+
+TEST_F(FetchedCopyTest, AnErrorAfterADamagedCopyIsNotFinal) {
+  const std::string digest = Store();
+  gang::WriteFile(Copy() / "model", "MODEL");
+  server_.is_final = true;
+  EXPECT_FALSE(Fetch(digest).is_final);
+  EXPECT_EQ(damages_, 1);
+}
+
+TEST_F(FetchedCopyTest, DamageFromAnotherExecutorDoesNotCountAsThatOfTheCopy) {
+  const std::string digest = Store();
+  for (const std::string model : {"MODEL", "MO"}) {
+    SCOPED_TRACE(model);
+    StartExecutor(model);
+    const Transfer done = Fetch(digest);
+    ASSERT_TRUE(done.status.ok()) << done.status.error().message;
+    EXPECT_THAT(done.route, HasSubstr("from " + rclone_.Address()));
+    EXPECT_EQ(damages_, 0);
+    fs::remove_all(here_.path() / "copy");
+  }
+}
+
+TEST_F(FetchedCopyTest, DamageOfTheCopyIsFoundAfterThatOfAnotherExecutor) {
+  const std::string digest = Store();
+  gang::WriteFile(Copy() / "model", "MODEL");
+  WriteCheckpoint(server_.folder = there_.path(), "model");
+  StartExecutor("MO");
+  const Transfer done = Fetch(digest);
+  ASSERT_TRUE(done.status.ok()) << done.status.error().message;
+  EXPECT_EQ(damages_, 1);
 }
 
 }  // namespace

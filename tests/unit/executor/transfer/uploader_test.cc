@@ -36,6 +36,7 @@ class UploaderTest : public testing::Test {
     uploader_ = std::make_unique<Uploader>(
         gang::Folders(data_.path()), environment_,
         Uploader::Events{.stored = [this](const v1::Upload& upload) { Add(stored_, upload); },
+                         .skipped = [this](const std::string& path) { Add(skipped_, path); },
                          .problem = [this](const std::string& why) { Add(problems_, why); }},
         options);
   }
@@ -103,6 +104,7 @@ class UploaderTest : public testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<v1::Upload> stored_;
+  std::vector<std::string> skipped_;
   std::vector<std::string> problems_;
   std::unique_ptr<Uploader> uploader_;
 };
@@ -119,6 +121,7 @@ TEST_F(UploaderTest, CopiesCheckpointsInTheOrderOfTheList) {
   EXPECT_EQ(stored_[0].digest(), digests_.at(30));
   EXPECT_EQ(stored_[0].address(), rclone_.Address());
   EXPECT_THAT(problems_, IsEmpty());
+  EXPECT_THAT(skipped_, IsEmpty());
 }
 
 TEST_F(UploaderTest, ReportsAnUploadOnce) {
@@ -302,12 +305,28 @@ TEST_F(UploaderTest, PassesOverACheckpointThatIsGoneUntilTheListChanges) {
   EXPECT_THAT(problems_, IsEmpty());
 }
 
+TEST_F(UploaderTest, ReportsAnUploadThatItPassesOverOnce) {
+  const v1::Upload gone = Wanted(10);
+  fs::remove_all(Folder(10));
+  Start();
+  SetUploads({gone, Wanted(20)});
+  EXPECT_THAT(Await(skipped_, 1), ElementsAre(Path(10)));
+  Stored(1);
+  SetUploads({gone, Wanted(20), Wanted(30)});
+  EXPECT_THAT(Stored(2), ElementsAre(20, 30));
+  EXPECT_THAT(Await(skipped_, 1), SizeIs(1));
+  SetUploads({Wanted(20)});
+  SetUploads({gone, Wanted(20)});
+  EXPECT_THAT(Await(skipped_, 2), ElementsAre(Path(10), Path(10)));
+}
+
 TEST_F(UploaderTest, PassesOverACheckpointWithAnIncompleteFile) {
   const v1::Upload damaged = Wanted(10);
   fs::resize_file(Folder(10) / "model", 3);
   Start();
   SetUploads({damaged, Wanted(20)});
   EXPECT_THAT(Stored(1), ElementsAre(20));
+  EXPECT_THAT(Await(skipped_, 1), ElementsAre(Path(10)));
   EXPECT_FALSE(fs::exists(rclone_.Store() / Path(10)));
 }
 
