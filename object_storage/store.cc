@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
 #include <initializer_list>
 #include <iterator>
-#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -18,6 +16,7 @@
 #include "json/parse.h"
 #include "object_storage/errors.h"
 #include "system/files.h"
+#include "system/pause.h"
 #include "system/system_error.h"
 #include "system/unique_fd.h"
 
@@ -259,11 +258,8 @@ auto ObjectStore::Repeat(std::string_view operation, const std::string& path,
 
 bool ObjectStore::WaitForAttempt(int number, const std::stop_token& stop) const {
   if (number > options_.tries) return false;
-  std::mutex mutex;
-  std::unique_lock lock(mutex);
   const auto delay = options_.backoff * (1 << std::min(number - 2, kBackoffDoublingsMax));
-  std::condition_variable_any().wait_for(lock, stop, delay, [] { return false; });
-  return !stop.stop_requested();
+  return !PauseUnlessStopped(delay, stop);
 }
 
 Error ObjectStore::ExplainNotFound(const Error& error) const {

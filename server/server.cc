@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -42,6 +40,7 @@
 #include "server/storage/upload_keeper.h"
 #include "server/store/reader.h"
 #include "server/store/sqlite_store.h"
+#include "system/pause.h"
 #include "system/random_word.h"
 #include "system/secret.h"
 
@@ -398,12 +397,6 @@ Server::~Server() = default;
 Status Server::WaitForStorage(SweepId sweep, const std::stop_token& stop) {
   constexpr std::chrono::milliseconds kInterval{100};
   constexpr std::chrono::seconds kLastingProblem{15};
-  std::mutex mutex;
-  std::condition_variable stopped;
-  const std::stop_callback wake(stop, [&] {
-    const std::lock_guard lock(mutex);
-    stopped.notify_all();
-  });
   parts_->conductor.Query([](const Brain&) {});  // the keepers know all events now
   auto worked_at = std::chrono::steady_clock::now();
   while (parts_->upload_keeper->IsBusy(sweep) || parts_->store_keeper->IsBusy(sweep)) {
@@ -412,16 +405,13 @@ Status Server::WaitForStorage(SweepId sweep, const std::stop_token& stop) {
     if (problem.empty()) worked_at = now;
     if (now - worked_at >= kLastingProblem)
       return Error{ErrorCode::kUnavailable, std::move(problem)};
-    std::unique_lock lock(mutex);
-    if (stopped.wait_for(lock, kInterval, [&] { return stop.stop_requested(); }))
-      return Error{ErrorCode::kUnavailable, "interrupted"};
+    if (PauseUnlessStopped(kInterval, stop)) return Error{ErrorCode::kUnavailable, "interrupted"};
   }
   const size_t missing = parts_->upload_keeper->MissingCopies(sweep);
   if (missing == 0) return {};
   return Error{ErrorCode::kUnavailable,
-               std::to_string(missing) +
-                   " checkpoints cannot be copied: no executor that has their files and rclone is "
-                   "connected"};
+               std::to_string(missing) + (missing == 1 ? " checkpoint" : " checkpoints") +
+                   " cannot be copied: no executor with the files and rclone is connected"};
 }
 
 std::string Server::https_url() const { return parts_->http->https_url(); }

@@ -1,8 +1,6 @@
 #include "executor/transfer/piece_copies.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <stop_token>
 #include <system_error>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "checkpoints/removal.h"
 #include "code/tree.h"
 #include "logging/log.h"
+#include "system/pause.h"
 
 namespace attune::agent {
 namespace {
@@ -31,12 +30,6 @@ Status TrustCheckpoint(const fs::path&, const std::string&, const std::stop_toke
 
 Status VerifyCode(const fs::path& copy, const std::string& digest, const std::stop_token&) {
   return code::VerifyCopy(copy, digest);
-}
-
-void PauseUnlessStopped(std::chrono::milliseconds pause, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::unique_lock lock(mutex);
-  std::condition_variable_any().wait_for(lock, stop, pause, [] { return false; });
 }
 
 // One download.

@@ -29,6 +29,26 @@ class Faults(Buckets):
         self.await_results()
         self.check_secrecy()
 
+    def test_a_copy_stays_if_a_newer_checkpoint_is_lost_with_its_host(self):
+        gates = [self.close_gate(3), self.close_gate(4)]
+        self.serve_bucket()
+        self.start_executor("a")
+        self.create()
+        self.await_stored(trial=0, step=2)
+        self.s3("fault", "denied", "PUT /.*/1-3-", 1000)
+        gates[0].close()
+        self.until(lambda: self.storage_problem("a"))
+        self.lose_host("a")
+        self.await_event(lambda kind, data: kind == "executor_changed" and data["state"] == "lost")
+        self.s3("requests")
+        self.server.kill()
+        self.serve()  # it cleans the bucket now
+        self.s3("await", "GET /.*checkpoints")
+        gates[1].close()
+        self.start_executor("b")
+        self.completed()
+        self.assertEqual(self.get("/sweeps/s1/trials/0")["attempts"][1]["resumed_from"], 2)
+
     def test_a_killed_executor_continues_its_upload(self):
         self.serve_bucket()
         self.start_executor("a")
