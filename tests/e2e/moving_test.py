@@ -53,13 +53,7 @@ class Moving(EndToEnd):
                         "scheduler": {"name": "fifo", "max": 4}, "stop": {"max_trials": 1},
                         "failure": {"max_restarts": 0, "backoff": "0s"},
                         "checkpoint": {"every": 1, "keep_last": 1}, **changes})
-        code, _, err = self.attune("sweep", "create", self.write(spec), "--data-dir", self.data)
-        self.assertEqual(code, 0, err)
-
-    def run_command(self, *words):
-        code, out, err = self.attune(*words, "--data-dir", self.data)
-        self.assertEqual(code, 0, err)
-        return out or err
+        self.run_command("sweep", "create", self.write(spec))
 
     def completed(self):
         self.await_event(lambda kind, data: kind == "sweep_changed" and data["state"] == "completed")

@@ -40,11 +40,6 @@ class Placement(EndToEnd):
         self.assertEqual(code, 0, err)
         return out.strip(), err
 
-    def run_command(self, *words):
-        code, out, err = self.attune("executor", *words, "--data-dir", self.data)
-        self.assertEqual(code, 0, err)
-        return out or err
-
     def executor(self, name):
         return next(e for e in self.get("/executors")["executors"] if e["name"] == name)
 
@@ -65,7 +60,7 @@ class Placement(EndToEnd):
         self.assertIn(why, output)
         self.start_executor("new", "--label", "gpu=h200")
         self.assertEqual(self.hosts(self.completed(sweep_id)), ["new"])
-        listed = self.run_command("list")
+        listed = self.run_command("executor", "list")
         self.assertRegex(listed, r"(?m)^old +online +0/1 .*gpu=a100,zone=a")
 
     def test_invalid_labels_are_refused_by_the_command(self):
@@ -81,9 +76,9 @@ class Placement(EndToEnd):
         self.start_executor("a")
         first, _ = self.create(stop={"max_trials": 2})
         self.await_report(trial=0, step=2)
-        self.assertIn("1 trial ", self.run_command("drain", "a", "--reason", "a new disk"))
+        self.assertIn("1 trial ", self.run_command("executor", "drain", "a", "--reason", "a new disk"))
         self.assertEqual(self.executor("a")["state"], "draining")
-        self.assertRegex(self.run_command("list"), r"(?m)^a +draining +1/1 .*" + first + "/0 rank 0")
+        self.assertRegex(self.run_command("executor", "list"), r"(?m)^a +draining +1/1 .*" + first + "/0 rank 0")
         gate.close()
         self.await_event(lambda kind, data: kind == "trial_changed" and data["trial"] == 0
                          and data["state"] == "completed")
@@ -103,8 +98,8 @@ class Placement(EndToEnd):
                          ("drained", "a new disk", []))
         self.assertEqual(self.get(f"/sweeps/{first}")["trials"]["running"], 0)
         self.assertIn("(drained)", self.get(f"/sweeps/{first}")["waiting_reason"])
-        self.assertRegex(self.run_command("list"), r"(?m)^a .*\bdrained\b.* 2\S+Z: a new disk$")
-        self.assertRegex(self.run_command("resume", "a"), r"\ba\b")
+        self.assertRegex(self.run_command("executor", "list"), r"(?m)^a .*\bdrained\b.* 2\S+Z: a new disk$")
+        self.assertRegex(self.run_command("executor", "resume", "a"), r"\ba\b")
         self.assertEqual(self.completed(first)["state"], "completed")
 
     def newest_event(self):
@@ -131,7 +126,7 @@ class Placement(EndToEnd):
         sweep_id, _ = self.create(failure=self.on_log("exclude_host"), scheduler={"name": "fifo", "max": 2 + 3})
         self.await_event(lambda kind, data: kind == "executor_excluded" and data["executor"] == "a")
         self.assertRegex(self.get(f"/sweeps/{sweep_id}")["waiting_reason"], r"failure\.on_log\b.* a\b")
-        self.assertRegex(self.run_command("resume", "a"), r"\ba\b")
+        self.assertRegex(self.run_command("executor", "resume", "a"), r"\ba\b")
         self.executors["a"].kill()
         self.start_executor("a")
         self.assertEqual(self.completed(sweep_id)["state"], "completed")
@@ -145,8 +140,8 @@ class Placement(EndToEnd):
         self.assertEqual(quarantined["executor"], "a")
         self.assertRegex(quarantined["reason"], r"\b4 gangs\b.*\b4 trials\b.*\bb\b")
         self.assertEqual(self.executor("a")["state"], "quarantined")
-        self.assertRegex(self.run_command("list"), r"(?m)^a is quarantined\b.*\b4 gangs\b")
-        self.assertRegex(self.run_command("resume", "a"), r"\ba\b")
+        self.assertRegex(self.run_command("executor", "list"), r"(?m)^a is quarantined\b.*\b4 gangs\b")
+        self.assertRegex(self.run_command("executor", "resume", "a"), r"\ba\b")
         self.attune("sweep", "kill", sweep_id, "--data-dir", self.data)
 
     def test_nothing_starts_on_a_full_disk_even_after_a_restart_of_the_server(self):
@@ -157,7 +152,7 @@ class Placement(EndToEnd):
             self.assertRegex(change["health_problem"], r"\b0\.0 MiB\b.*/small\b.*\b1\.3 MiB\b")
             sweep_id, why = self.create()
             self.assertIn(change["health_problem"], why)
-            self.assertIn(change["health_problem"], self.run_command("list"))
+            self.assertIn(change["health_problem"], self.run_command("executor", "list"))
             self.server.kill()
             filler.unlink()
             self.serve()
@@ -170,7 +165,7 @@ class Placement(EndToEnd):
         sweep_id, _ = self.create(scheduler={"name": "fifo", "max": 200})
         self.await_report(trial=0, step=2)
         self.start_executor("b")
-        self.assertRegex(self.run_command("drain", "a", "--now"), r"\b1 trial\b.*checkpoint")
+        self.assertRegex(self.run_command("executor", "drain", "a", "--now"), r"\b1 trial\b.*checkpoint")
         gate.close()
         trial = self.completed(sweep_id)
         self.assertEqual(self.hosts(trial), ["a", "b"])
@@ -178,7 +173,7 @@ class Placement(EndToEnd):
         self.assertEqual((first["outcome"], first["failure"]), ("paused", ""))
         self.assertGreaterEqual(second["resumed_from"], 3)
         self.assertEqual([report["step"] for report in trial["history"]], list(range(1, 201)))
-        listed = {e["name"]: e["state"] for e in json.loads(self.run_command("list", "-o", "json"))["executors"]}
+        listed = {e["name"]: e["state"] for e in json.loads(self.run_command("executor", "list", "-o", "json"))["executors"]}
         self.assertEqual(listed, {"a": "drained", "b": "online"})
 
     def test_a_trial_saves_and_leaves_when_its_executor_is_stopped(self):

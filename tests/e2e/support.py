@@ -173,6 +173,12 @@ class EndToEnd(unittest.TestCase):
         code = process.wait()
         return code, process.stdout, "\n".join(process.stderr)
 
+    def run_command(self, *words):
+        """Runs a command on the data folder, which must succeed, and returns its output."""
+        code, out, err = self.attune(*words, "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        return out or err
+
     def run_sweep(self, file, *args):
         return self.start("run", file, "--data-dir", self.data, "--port", 0, *args)
 

@@ -160,11 +160,6 @@ class Buckets(EndToEnd):
         return self.request("/api/v1/sweeps", "POST", json.dumps(self.spec(**changes)).encode(),
                             {"Content-Type": "application/json"})
 
-    def run_command(self, *words):
-        code, out, err = self.attune(*words, "--data-dir", self.data)
-        self.assertEqual(code, 0, err)
-        return out or err
-
     def completed(self):
         """Waits for the end of sweep s1."""
         self.await_event(lambda kind, data: kind == "sweep_changed" and data["state"] == "completed")

@@ -1,6 +1,6 @@
 #include "executor/transfer/server_pieces.h"
 
-#include "tests/unit/executor/fake_server.h"
+#include "tests/unit/executor/agent/fake_server.h"
 
 namespace attune::agent {
 namespace {

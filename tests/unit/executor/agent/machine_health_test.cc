@@ -1,5 +1,5 @@
 #include "base/utf8.h"
-#include "tests/unit/executor/machine_fixture.h"
+#include "tests/unit/executor/agent/machine_fixture.h"
 
 namespace attune::agent {
 namespace {

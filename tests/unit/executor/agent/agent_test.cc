@@ -7,7 +7,7 @@
 #include "base/version.h"
 #include "executor/agent/messages.h"
 #include "json/parse.h"
-#include "tests/unit/executor/fake_server.h"
+#include "tests/unit/executor/agent/fake_server.h"
 
 namespace attune::agent {
 namespace {

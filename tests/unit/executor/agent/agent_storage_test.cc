@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
 #include "executor/agent/agent.h"
-#include "tests/unit/executor/fake_server.h"
+#include "tests/unit/executor/agent/fake_server.h"
 #include "tests/unit/executor/transfer/fake_rclone.h"
 
 namespace attune::agent {

@@ -1,4 +1,4 @@
-#include "tests/unit/executor/machine_fixture.h"
+#include "tests/unit/executor/agent/machine_fixture.h"
 
 namespace attune::agent {
 namespace {
