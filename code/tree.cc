@@ -64,22 +64,6 @@ Status MakeFolders(const Manifest& manifest, const fs::path& root) {
   return {};
 }
 
-// Undoes Protect() for the folders, which must be writable before their entries are deleted.
-void MakeFoldersWritable(const fs::path& root) {
-  std::vector<fs::path> folders{root};
-  while (!folders.empty()) {
-    const fs::path folder = std::move(folders.back());
-    folders.pop_back();
-    std::error_code failed;
-    if (!fs::is_directory(fs::symlink_status(folder, failed))) continue;
-    chmod(folder.c_str(), kWritableProgram);
-    for (auto entry = fs::directory_iterator(folder, failed);
-         !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
-      folders.push_back(entry->path());
-    }
-  }
-}
-
 Status MakeLinks(const Manifest& manifest, const fs::path& root) {
   for (const Link& link : manifest.links) {
     const fs::path path = root / link.path;
@@ -416,6 +400,21 @@ Status VerifyCopy(const fs::path& copy, const std::string& digest) {
   }
   if (Status made = Protect(*manifest, tree); !made.ok()) return made;
   return WriteStamps(*manifest, copy);
+}
+
+void MakeFoldersWritable(const fs::path& root) {
+  std::vector<fs::path> folders{root};
+  while (!folders.empty()) {
+    const fs::path folder = std::move(folders.back());
+    folders.pop_back();
+    std::error_code failed;
+    if (!fs::is_directory(fs::symlink_status(folder, failed))) continue;
+    chmod(folder.c_str(), kWritableProgram);
+    for (auto entry = fs::directory_iterator(folder, failed);
+         !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+      folders.push_back(entry->path());
+    }
+  }
 }
 
 std::error_code RemoveCopy(const fs::path& copy) {

@@ -38,6 +38,9 @@ checkpoints::Downloaded DownloadCopy(const checkpoints::DownloadSource& source,
 // difference.
 Status VerifyCopy(const std::filesystem::path& copy, const std::string& digest);
 
+// Makes the folders below `root`, and `root` itself, writable for the owner. Follows no link.
+void MakeFoldersWritable(const std::filesystem::path& root);
+
 // Deletes a copy, although its folders are read-only. The folder may be missing.
 std::error_code RemoveCopy(const std::filesystem::path& copy);
 

@@ -116,8 +116,7 @@ bool IsStoreVariable(std::string_view name) {
                              [&](std::string_view start) { return name.starts_with(start); });
 }
 
-Environment WithVariables(Environment environment,
-                          const std::vector<std::pair<std::string, std::string>>& variables) {
+Environment WithVariables(Environment environment, const Variables& variables) {
   for (const auto& [name, value] : variables) {
     std::erase_if(environment,
                   [&](const std::string& variable) { return NameOf(variable) == name; });

@@ -11,14 +11,14 @@
 
 namespace attune::object_storage {
 
-using Environment = std::vector<std::string>;  // NAME=value
+using Environment = std::vector<std::string>;                        // NAME=value
+using Variables = std::vector<std::pair<std::string, std::string>>;  // names and values
 
 // Whether the name is that of a provider's variable, such as AWS_ACCESS_KEY_ID.
 bool IsStoreVariable(std::string_view name);
 
 // The environment with these variables. They replace others with the same names.
-Environment WithVariables(Environment environment,
-                          const std::vector<std::pair<std::string, std::string>>& variables);
+Environment WithVariables(Environment environment, const Variables& variables);
 
 // How large files are sent in parts. Other files are sent whole.
 struct PartSettings {

@@ -89,6 +89,13 @@ Result<ObjectStore> ObjectStore::Open(const Address& address, const Environment&
                      *std::move(rclone));
 }
 
+Result<ObjectStore> ObjectStore::Open(std::string_view address, const Environment& environment,
+                                      const Variables& variables, const StoreOptions& options) {
+  const Result<Address> parsed = ParseAddress(address);
+  if (!parsed.ok()) return parsed.error();
+  return Open(*parsed, WithVariables(environment, variables), options);
+}
+
 ObjectStore::ObjectStore(Address address, Environment environment, const StoreOptions& options,
                          Rclone rclone)
     : address_(std::move(address)),

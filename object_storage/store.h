@@ -69,6 +69,12 @@ class ObjectStore {
   // provider, and HOME and PATH. Errors: those of FindRclone(); kInvalid for a missing setting.
   static Result<ObjectStore> Open(const Address& address, const Environment& environment,
                                   const StoreOptions& options);
+  // The same for the text of an address. `variables` replace some of the environment. Errors: those
+  // of ParseAddress() in addition.
+  static Result<ObjectStore> Open(std::string_view address, const Environment& environment,
+                                  const Variables& variables, const StoreOptions& options);
+
+  const Address& address() const { return address_; }
 
   // Stores the files that are not stored with their size, and then the manifest. After an
   // interruption the next call continues with the first file that is missing.

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "checkpoints/download.h"
+#include "core/state/retention.h"
 #include "logging/log.h"
 #include "server/conductor/retry_delay.h"
 
@@ -20,19 +21,17 @@ using checkpoints::Downloaded;
 constexpr std::chrono::milliseconds kSettleDelay{500};
 
 // Only few reports are on the front of their sweep.
-bool IsBest(const TrialReported& fact, const State& state) {
+bool IsBestReport(const TrialReported& fact, const State& state) {
   const Sweep* const sweep = state.Find(fact.attempt.trial.sweep);
-  return sweep != nullptr && std::ranges::any_of(sweep->front, [&](const Best& best) {
-           return best.trial == fact.attempt.trial.number && best.step == fact.report.step &&
-                  best.attempt == fact.attempt.number;
-         });
+  return sweep != nullptr &&
+         IsBest(*sweep, {fact.attempt.trial, fact.attempt.number, fact.report.step});
 }
 
 }  // namespace
 
 std::optional<SweepId> SweepWithChangedBest(const Event& event, const State& state) {
   if (const auto* reported = std::get_if<TrialReported>(&event.fact)) {
-    if (!IsBest(*reported, state)) return std::nullopt;
+    if (!IsBestReport(*reported, state)) return std::nullopt;
     return reported->attempt.trial.sweep;
   }
   if (const auto* saved = std::get_if<CheckpointSaved>(&event.fact))

@@ -53,6 +53,12 @@ class Fact : public AnyFact {
   ~Fact();
 };
 
+// Whether the fact is of one of these kinds.
+template <FactKind... Kinds>
+bool IsOneOf(const Fact& fact) {
+  return (std::holds_alternative<Kinds>(fact) || ...);
+}
+
 // A fact with its position and time in the log.
 struct Event {
   EventSeq seq;

@@ -60,13 +60,6 @@ CheckpointId IdOf(const Trial& trial, const KeptCheckpoint& checkpoint) {
   return {trial.id, checkpoint.attempt, checkpoint.ref.step};
 }
 
-bool IsBest(const Sweep& sweep, const CheckpointId& id) {
-  return std::ranges::any_of(sweep.front, [&](const Best& report) {
-    return report.trial == id.trial.number && report.attempt == id.attempt &&
-           report.step == id.step;
-  });
-}
-
 // Whether the front or a clone refers to the checkpoint.
 bool IsReferredTo(const Sweep& sweep, const CheckpointId& id) {
   if (IsBest(sweep, id)) return true;
@@ -103,6 +96,13 @@ Keep KeptFor(const Sweep& sweep, const Trial& trial, size_t index, bool by_polic
 }
 
 }  // namespace
+
+bool IsBest(const Sweep& sweep, const CheckpointId& id) {
+  return std::ranges::any_of(sweep.front, [&](const Best& report) {
+    return report.trial == id.trial.number && report.attempt == id.attempt &&
+           report.step == id.step;
+  });
+}
 
 std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,
                      const KeptCheckpoint& checkpoint) {

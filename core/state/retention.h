@@ -6,6 +6,9 @@
 
 namespace attune {
 
+// Whether the report of this trial, attempt and step is one of the sweep's best.
+bool IsBest(const Sweep& sweep, const CheckpointId& id);
+
 // Why the checkpoint cannot be dropped, for a message; empty if only the sweep's policy keeps it,
 // or nothing does. `live` is the trial; null if it is no longer in the state.
 std::string NeededBy(const Sweep& sweep, const Trial* live, TrialNumber trial,

@@ -35,9 +35,9 @@ class Fetchers {
     return folder / "code";
   }
 
-  // What the sources of checkpoints and code need.
+  // How the sources of checkpoints and code reach the server and object stores.
   struct Access {
-    ServerStub server;                        // sends what is nowhere else
+    ServerStub server;                        // it sends files that no other source has
     std::string token;                        // of the server
     object_storage::Environment environment;  // of programs that read object stores
   };

@@ -115,7 +115,7 @@ class Files {
 class Machine {
  public:
   static constexpr gang::BootClock::time_point kNever = gang::BootClock::time_point::max();
-  static constexpr size_t kSkippedUploadsMax = 1'000;  // the server is told of so many at most
+  static constexpr size_t kSkippedUploadsMax = 1'000;  // the most that the server is told of
 
   // `hello` is the first message of each connection. The machine keeps its list of sweeps with
   // files on this host up to date. `seed` randomises the pauses between connections. The machine

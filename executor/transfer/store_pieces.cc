@@ -13,7 +13,9 @@ PieceSource::Answer StorePieces::Read(gang::RemoteFiles& files, const std::strin
     Result<checkpoints::Piece> piece =
         ReadFromStore(*files.stored, file, offset, std::exchange(memory, {}));
     if (piece.ok())
-      return {.piece = std::move(piece), .directly_from = name_, .is_from_store = true};
+      return {.piece = std::move(piece),
+              .directly_from = object_storage::ToString(store_->address()),
+              .is_from_store = true};
     if (StopToken().stop_requested()) return {.piece = UnreadableError("cancelled")};
     problem_ = piece.error().message;
     is_gone_ = folder_ && piece.error().code == ErrorCode::kNotFound;
@@ -39,13 +41,10 @@ Result<checkpoints::Piece> StorePieces::ReadFromStore(const gang::StoredCopy& co
 }
 
 Status StorePieces::Open(const gang::StoredCopy& copy) {
-  const Result<object_storage::Address> address = object_storage::ParseAddress(copy.address);
-  if (!address.ok()) return address.error();
-  Result<object_storage::ObjectStore> store = object_storage::ObjectStore::Open(
-      *address, object_storage::WithVariables(environment_, copy.environment), options_);
+  Result<object_storage::ObjectStore> store =
+      object_storage::ObjectStore::Open(copy.address, environment_, copy.environment, options_);
   if (!store.ok()) return store.error();
   store_.emplace(*std::move(store));
-  name_ = object_storage::ToString(*address);
   Result<object_storage::StoredFolder> folder =
       object_storage::StoredFolder::Open(*store_, copy.path, StopToken());
   if (!folder.ok()) return folder.error();

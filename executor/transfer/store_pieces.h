@@ -51,7 +51,6 @@ class StorePieces final : public PieceSource {
   // Used only by Read() and Close().
   std::optional<object_storage::ObjectStore> store_;
   std::optional<object_storage::StoredFolder> folder_;  // of store_
-  std::string name_;                                    // of the store, for messages
   std::string problem_;                                 // why the copy could not be read
   bool is_gone_ = false;                                // the copy does not have the file
 };

@@ -130,7 +130,7 @@ void Uploader::SetUploads(const v1::Uploads& uploads) {
                           : Entry{.key = key, .upload = upload, .ready_at = now + options_.settle});
   }
   if (has_changed) {
-    for (Entry& entry : entries) entry.is_passed_over = false;
+    for (Entry& entry : entries) entry.is_skipped = false;
   }
   entries_ = std::move(entries);
 
@@ -216,8 +216,8 @@ void Uploader::OnOutcome(const Job& job, const Outcome& outcome) {
   // It was cancelled, and is in the list again.
   if (cancel_.stop_requested()) return;
   if (!outcome.is_fault_of_files) return OnError(job, *entry, outcome.uploaded.error());
-  entry->is_passed_over = true;
-  if (std::exchange(entry->is_passing_over_told, true)) return;
+  entry->is_skipped = true;
+  if (std::exchange(entry->is_skip_told, true)) return;
   logging::Warn("{} is not uploaded: {}", CheckpointText(job.upload),
                 outcome.uploaded.error().message);
   events_.skipped(job.upload.stored());
@@ -263,26 +263,23 @@ Uploader::Outcome Uploader::Upload(const Job& job, const std::stop_token& stop) 
     return {.uploaded = std::move(uploaded), .is_fault_of_files = is_gone};
   }
   logging::Info("{} is stored at {}: {} files with {:.1f} MB were sent in {:.2f} s",
-                CheckpointText(job.upload), store_->name, uploaded->files,
-                Megabytes(uploaded->bytes),
+                CheckpointText(job.upload), object_storage::ToString(store_->store.address()),
+                uploaded->files, Megabytes(uploaded->bytes),
                 std::chrono::duration<double>(Clock::now() - begun).count());
   return {.uploaded = std::move(uploaded)};
 }
 
 // Opens the store of the upload, unless it is open.
 Status Uploader::Open(const Job& job) {
-  const std::string& text = job.upload.address();
-  if (store_ && store_->address == text && store_->settings == job.settings) return {};
+  const std::string& address = job.upload.address();
+  if (store_ && store_->address == address && store_->settings == job.settings) return {};
   store_.reset();
-  const Result<object_storage::Address> address = object_storage::ParseAddress(text);
-  if (!address.ok()) return address.error();
   object_storage::StoreOptions options = options_.store;
   options.bytes_per_second_max = job.settings.bytes_per_second_max;
-  Result<object_storage::ObjectStore> store = object_storage::ObjectStore::Open(
-      *address, object_storage::WithVariables(environment_, job.settings.environment), options);
+  Result<object_storage::ObjectStore> store =
+      object_storage::ObjectStore::Open(address, environment_, job.settings.environment, options);
   if (!store.ok()) return store.error();
-  store_.emplace(
-      OpenStore{text, object_storage::ToString(*address), job.settings, *std::move(store)});
+  store_.emplace(OpenStore{address, job.settings, *std::move(store)});
   return {};
 }
 

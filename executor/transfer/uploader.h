@@ -10,7 +10,6 @@
 #include <stop_token>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "attune/v1/executor.pb.h"
@@ -40,8 +39,8 @@ struct UploadOptions {
 // process, the next try sends only files that are missing.
 //
 // If a store cannot be used, all uploads to it pause. After the pause, an upload that has failed
-// less often is tried first. Checkpoints whose files are gone or damaged are passed over until the
-// list changes.
+// less often is tried first. Checkpoints whose files are gone or damaged are skipped until the list
+// changes.
 class Uploader {
  public:
   // Called on the uploader's thread; must not call the uploader.
@@ -64,7 +63,6 @@ class Uploader {
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Variables = std::vector<std::pair<std::string, std::string>>;
 
   struct Entry {
     std::string key;  // identifies the upload
@@ -72,14 +70,14 @@ class Uploader {
     Clock::time_point ready_at;  // it does not start before
     int failures = 0;
     bool is_done = false;
-    bool is_passed_over = false;
-    bool is_passing_over_told = false;
+    bool is_skipped = false;
+    bool is_skip_told = false;
 
-    bool Waits() const { return !is_done && !is_passed_over; }
+    bool Waits() const { return !is_done && !is_skipped; }
   };
   // The settings of the server for all uploads.
   struct Settings {
-    Variables environment;
+    object_storage::Variables environment;
     uint64_t bytes_per_second_max = 0;
 
     bool operator==(const Settings&) const = default;
@@ -95,7 +93,6 @@ class Uploader {
   };
   struct OpenStore {
     std::string address;
-    std::string name;  // the address for messages
     Settings settings;
     object_storage::ObjectStore store;
   };

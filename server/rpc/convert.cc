@@ -168,6 +168,15 @@ AttemptId FromProto(const v1::AttemptRef& ref) {
   return {TrialId(SweepId(ref.sweep()), TrialNumber(ref.trial())), ref.attempt()};
 }
 
+v1::CheckpointName ToProto(const CheckpointId& checkpoint) {
+  v1::CheckpointName name;
+  name.set_sweep(checkpoint.trial.sweep.value);
+  name.set_trial(checkpoint.trial.number.value);
+  name.set_attempt(checkpoint.attempt);
+  name.set_step(checkpoint.step.value);
+  return name;
+}
+
 CheckpointId FromProto(const v1::CheckpointName& checkpoint) {
   return {TrialId(SweepId(checkpoint.sweep()), TrialNumber(checkpoint.trial())),
           checkpoint.attempt(), Step(checkpoint.step())};

@@ -14,6 +14,7 @@
 namespace attune::server {
 
 v1::AttemptRef ToProto(const AttemptId& id, Epoch epoch);
+v1::CheckpointName ToProto(const CheckpointId& checkpoint);
 AttemptId FromProto(const v1::AttemptRef& ref);
 
 CheckpointId FromProto(const v1::CheckpointName& checkpoint);

@@ -21,15 +21,6 @@ v1::Value ToProto(const Value& value) {
   return out;
 }
 
-v1::CheckpointName ToProto(const CheckpointId& checkpoint) {
-  v1::CheckpointName name;
-  name.set_sweep(checkpoint.trial.sweep.value);
-  name.set_trial(checkpoint.trial.number.value);
-  name.set_attempt(checkpoint.attempt);
-  name.set_step(checkpoint.step.value);
-  return name;
-}
-
 v1::Action ActionOf(VerdictKind verdict) {
   switch (verdict) {
     case VerdictKind::kContinue:
@@ -93,7 +84,7 @@ void AddFetch(const State& state, const Trial& trial, const DesiredSources& sour
               v1::ResumeFrom& resume) {
   const auto fetched = CheckpointToFetch(state, trial);
   if (!fetched) return;
-  *resume.mutable_fetch() = ToProto(*fetched);
+  *resume.mutable_fetch() = server::ToProto(*fetched);
   const SweepId sweep = trial.id.sweep;
   AddStoredCopy(*state.Find(sweep), IdentityOf(state, sweep), *fetched, sources.store_variables,
                 resume);
@@ -175,7 +166,8 @@ void AddKnownFiles(const State& state, const Trial& trial, const Executor& execu
   for (const KeptCheckpoint& kept : trial.checkpoints) {
     const bool is_elsewhere =
         !kept.folder.empty() && !executor.folder.empty() && kept.folder != executor.folder;
-    if (!is_elsewhere) *known.add_checkpoints() = ToProto({trial.id, kept.attempt, kept.ref.step});
+    if (!is_elsewhere)
+      *known.add_checkpoints() = server::ToProto({trial.id, kept.attempt, kept.ref.step});
   }
 }
 
@@ -265,7 +257,8 @@ std::vector<v1::Inventory> ToInventory(const State& state, const std::string& ex
       for (const KeptCheckpoint& kept : trial.checkpoints) {
         if (!IsStoredOn(kept, known->second)) continue;
         if (messages.back().checkpoints_size() == kInventoryMax) messages.emplace_back();
-        *messages.back().add_checkpoints() = ToProto({trial.id, kept.attempt, kept.ref.step});
+        *messages.back().add_checkpoints() =
+            server::ToProto({trial.id, kept.attempt, kept.ref.step});
       }
     }
   }

@@ -33,7 +33,7 @@ using SecretValues = std::function<std::optional<std::string>(const std::string&
 // are none.
 using StoreVariables = std::function<std::vector<std::pair<std::string, std::string>>()>;
 
-// What ToDesired needs in addition to the state. Tests leave the functions empty.
+// Functions that ToDesired calls in addition to reading the state. Tests leave them empty.
 struct DesiredSources {
   PieceServers server_of = {};
   SecretValues value_of = {};

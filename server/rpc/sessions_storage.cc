@@ -3,7 +3,7 @@
 #include "base/message_limits.h"
 #include "server/rpc/sessions.h"
 
-// What executors and object stores have to do with each other. No event depends on it.
+// The part of Sessions on object stores. It changes nothing in the log.
 namespace attune::server {
 namespace {
 

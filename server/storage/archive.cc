@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "checkpoints/manifest.h"
 #include "checkpoints/piece.h"
 #include "code/tree.h"
 #include "server/store/json.h"
@@ -24,7 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kDigestPrefixBytes = 7;  // sha256:
 constexpr size_t kVersionDigits = 16;
 constexpr uint64_t kDiskFreeBytesMin = uint64_t{1} << 30;
 constexpr std::chrono::minutes kTarTimeout{10};
@@ -69,7 +69,7 @@ Status WriteText(const fs::path& path, const std::string& text) {
 }  // namespace
 
 std::string CodePath(const std::string& server, const std::string& digest) {
-  return "code/" + server + '/' + digest.substr(kDigestPrefixBytes);
+  return "code/" + server + '/' + digest.substr(checkpoints::kDigestPrefix.size());
 }
 
 std::string ResultsPath(const std::string& name) { return "results/" + name; }
@@ -87,13 +87,8 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 void RemoveTree(const fs::path& folder) {
+  code::MakeFoldersWritable(folder);
   std::error_code failed;
-  for (auto entry = fs::recursive_directory_iterator(folder, failed);
-       !failed && entry != fs::recursive_directory_iterator(); entry.increment(failed)) {
-    std::error_code unchanged;
-    if (!entry->is_symlink(unchanged) && entry->is_directory(unchanged))
-      fs::permissions(entry->path(), fs::perms::owner_all, fs::perm_options::add, unchanged);
-  }
   fs::remove_all(folder, failed);
 }
 

@@ -14,11 +14,6 @@ namespace {
 
 constexpr std::chrono::hours kPartsInterval{24};
 
-template <class... Facts>
-bool IsOneOf(const Fact& fact) {
-  return (std::holds_alternative<Facts>(fact) || ...);
-}
-
 }  // namespace
 
 StoreKeeper::StoreKeeper(StoreJobs& jobs, Stores& stores, StoredSweeps& stored, Delays delays)

@@ -93,7 +93,7 @@ class StoreKeeper final : public Listener {
   // Under mutex_:
   std::map<SweepId, SweepInStore> sweeps_;
   std::map<SweepId, std::set<std::string>> patched_;  // digests of the code of patched trials
-  std::set<SweepId> dropped_;  // sweeps of which checkpoints were dropped since the last listing
+  std::set<SweepId> dropped_;  // sweeps that dropped checkpoints since the last listing
   std::map<Job, Clock::time_point> due_;
   std::optional<Job> current_;
   std::map<Job, Clock::time_point> done_at_;  // of kClean and kResults

@@ -39,13 +39,20 @@ std::string ToText(const StoredSweep& stored) {
          '\n';
 }
 
-// Reads all but the name. Throws json::exception.
-void ReadText(std::string_view text, StoredSweep& stored) {
-  const json file = ParseJsonOrThrow<json>(text);
-  file.at("address").get_to(stored.address);
-  file.at("code").get_to(stored.code);
-  file.at("results_of").get_to(stored.results_of);
-  file.at("cleaned_of").get_to(stored.cleaned_of);
+Result<StoredSweep> ReadFile(const fs::path& path, SweepId sweep, LogIdentity identity) {
+  const Result<std::string> text = ReadWhole(path);
+  if (!text.ok()) return text.error();
+  StoredSweep stored{.sweep = sweep, .identity = identity};
+  try {
+    const json file = ParseJsonOrThrow<json>(*text);
+    file.at("address").get_to(stored.address);
+    file.at("code").get_to(stored.code);
+    file.at("results_of").get_to(stored.results_of);
+    file.at("cleaned_of").get_to(stored.cleaned_of);
+  } catch (const json::exception& error) {
+    return Error{ErrorCode::kCorrupt, error.what()};
+  }
+  return stored;
 }
 
 }  // namespace
@@ -56,17 +63,13 @@ StoredSweeps::StoredSweeps(fs::path folder) : folder_(std::move(folder)) {
        !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
     const auto key = ParseName(entry->path().filename().string());
     if (!key) continue;
-    const Result<std::string> text = ReadWhole(entry->path());
-    StoredSweep stored{.sweep = key->first, .identity = key->second};
-    try {
-      if (!text.ok()) throw json::other_error::create(501, text.error().message, nullptr);
-      ReadText(*text, stored);
-    } catch (const json::exception& error) {
+    Result<StoredSweep> stored = ReadFile(entry->path(), key->first, key->second);
+    if (stored.ok()) {
+      sweeps_.emplace(*key, *std::move(stored));
+    } else {
       logging::Warn("{} cannot be read, so files of {} in an object store may stay: {}",
-                    entry->path().string(), ToString(key->first), error.what());
-      continue;
+                    entry->path().string(), ToString(key->first), stored.error().message);
     }
-    sweeps_.emplace(*key, std::move(stored));
   }
 }
 

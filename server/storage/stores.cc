@@ -41,10 +41,7 @@ Result<Stores::Store> Stores::Open(const std::string& address) {
     known_ = std::move(variables);
   }
   if (const auto known = open_.find(address); known != open_.end()) return known->second;
-  const auto parsed = object_storage::ParseAddress(address);
-  if (!parsed.ok()) return parsed.error();
-  auto opened = object_storage::ObjectStore::Open(
-      *parsed, object_storage::WithVariables(environment_, known_), options_);
+  auto opened = object_storage::ObjectStore::Open(address, environment_, known_, options_);
   if (!opened.ok()) return opened.error();
   if (open_.size() >= kOpenMax) open_.clear();  // stores in use stay open
   return open_[address] = std::make_shared<const object_storage::ObjectStore>(*std::move(opened));

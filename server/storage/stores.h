@@ -16,7 +16,7 @@
 namespace attune::server {
 
 // Credentials and settings of object stores: names and values, sorted by name.
-using Variables = std::vector<std::pair<std::string, std::string>>;
+using Variables = object_storage::Variables;
 
 // The secrets that are variables of stores (object_storage::IsStoreVariable).
 Variables StoreVariablesOf(const Secrets& secrets);
@@ -37,7 +37,7 @@ class Stores {
   // Does not connect. Errors: those of object_storage::ParseAddress() and ObjectStore::Open().
   Result<Store> Open(const std::string& address);
 
-  // The variables at present.
+  // The present variables.
   Variables variables() const { return variables_(); }
 
  private:

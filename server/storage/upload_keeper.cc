@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "base/result.h"
-#include "core/log/stored_path.h"
+#include "core/state/retention.h"
 #include "logging/log.h"
 #include "server/conductor/retry_delay.h"
 
@@ -16,25 +16,6 @@ namespace {
 // The delay before new wanted copies are sent, because better ones may follow at once.
 constexpr std::chrono::milliseconds kOrderDelay{500};
 
-bool IsInFront(const TrialReported& fact, const Sweep& sweep) {
-  return std::ranges::any_of(sweep.front, [&](const Best& best) {
-    return best.trial == fact.attempt.trial.number && best.step == fact.report.step &&
-           best.attempt == fact.attempt.number;
-  });
-}
-
-// Whether the report makes a checkpoint usable that was saved before it.
-bool ReportsCheckpoint(const TrialReported& fact, const Sweep& sweep) {
-  const Trial* const trial = sweep.Find(fact.attempt.trial.number);
-  return trial != nullptr && std::ranges::any_of(trial->checkpoints, [&](const auto& kept) {
-           return kept.attempt == fact.attempt.number && kept.ref.step == fact.report.step;
-         });
-}
-
-bool ChangesExecutors(const Fact& fact) {
-  return std::holds_alternative<ExecutorJoined>(fact) || std::holds_alternative<ExecutorLost>(fact);
-}
-
 bool IsStored(const WantedCopy& copy, const std::string& address) { return copy.stored == address; }
 
 }  // namespace
@@ -42,19 +23,18 @@ bool IsStored(const WantedCopy& copy, const std::string& address) { return copy.
 std::optional<SweepId> SweepWithChangedCopies(const Event& event, const State& state) {
   const Fact& fact = event.fact;
   if (const auto* reported = std::get_if<TrialReported>(&fact)) {
-    const Sweep* const sweep = state.Find(reported->attempt.trial.sweep);
+    const auto& [trial, attempt] = reported->attempt;
+    const Sweep* const sweep = state.Find(trial.sweep);
     if (sweep == nullptr) return std::nullopt;
-    if (!IsInFront(*reported, *sweep) && !ReportsCheckpoint(*reported, *sweep)) return std::nullopt;
+    const CheckpointId id{trial, attempt, reported->report.step};
+    // A checkpoint can be used once its step is reported.
+    if (!IsBest(*sweep, id) && sweep->Find(id) == nullptr) return std::nullopt;
     return sweep->id;
   }
   const bool is_change =
-      std::holds_alternative<SweepCreated>(fact) || std::holds_alternative<SweepEnded>(fact) ||
-      std::holds_alternative<SweepReopened>(fact) || std::holds_alternative<SweepDeleted>(fact) ||
-      std::holds_alternative<TrialCreated>(fact) || std::holds_alternative<TrialDecided>(fact) ||
-      std::holds_alternative<TrialReopened>(fact) || std::holds_alternative<TrialEnded>(fact) ||
-      std::holds_alternative<CheckpointSaved>(fact) ||
-      std::holds_alternative<CheckpointDropped>(fact) ||
-      std::holds_alternative<CheckpointStored>(fact);
+      IsOneOf<SweepCreated, SweepEnded, SweepReopened, SweepDeleted, TrialCreated, TrialDecided,
+              TrialReopened, TrialEnded, CheckpointSaved, CheckpointDropped, CheckpointStored>(
+          fact);
   return is_change ? SweepOf(fact) : std::nullopt;
 }
 
@@ -90,7 +70,7 @@ void UploadKeeper::OnDurable(std::span<const Event> events, const Brain& brain) 
     if (const auto* created = std::get_if<SweepCreated>(&event.fact);
         created != nullptr && !created->spec->storage.empty())
       sweeps_.insert(created->sweep);
-    if (ChangesExecutors(event.fact) && !sweeps_.empty()) {
+    if (IsOneOf<ExecutorJoined, ExecutorLost>(event.fact) && !sweeps_.empty()) {
       executors_changed_ = true;
       changed_.notify_all();
     }
@@ -102,24 +82,24 @@ void UploadKeeper::OnDurable(std::span<const Event> events, const Brain& brain) 
 
 bool UploadKeeper::IsBusy(SweepId sweep) {
   const std::lock_guard lock(mutex_);
-  return due_.contains(sweep) || uploading_.contains(sweep) ||
+  return due_.contains(sweep) || orders_.sweeps.contains(sweep) ||
          std::ranges::find(checking_, sweep) != checking_.end();
 }
 
 bool UploadKeeper::IsSkipped(const std::string& path) {
   const std::lock_guard lock(mutex_);
-  return skipped_.contains(path);
+  return orders_.skipped.contains(path);
 }
 
 size_t UploadKeeper::MissingCopies(SweepId sweep) {
   const std::lock_guard lock(mutex_);
-  const auto missing = missing_.find(sweep);
-  return missing == missing_.end() ? 0 : missing->second;
+  const auto missing = orders_.missing.find(sweep);
+  return missing == orders_.missing.end() ? 0 : missing->second;
 }
 
 bool UploadKeeper::IsUploading(const std::string& executor) {
   const std::lock_guard lock(mutex_);
-  return !due_.empty() || !checking_.empty() || uploaders_.contains(executor);
+  return !due_.empty() || !checking_.empty() || orders_.executors.contains(executor);
 }
 
 // An earlier time that is already scheduled stays, so a sweep that always saves still gets its
@@ -137,7 +117,7 @@ void UploadKeeper::Run() {
     const auto next =
         std::ranges::min_element(due_, {}, [](const auto& due) { return due.second; });
     const auto now = Clock::now();
-    auto until = IsMissingCopies() ? now + options_.check_interval : Clock::time_point::max();
+    auto until = !wanted_.empty() ? now + options_.check_interval : Clock::time_point::max();
     if (next != due_.end()) until = std::min(until, next->second);
     const auto is_woken = [&] {
       return stop_ || executors_changed_ ||
@@ -187,8 +167,6 @@ std::vector<SweepId> UploadKeeper::TakeDue() {
   });
   return sweeps;
 }
-
-bool UploadKeeper::IsMissingCopies() const { return !wanted_.empty(); }
 
 // Reads the wanted copies of the sweep.
 bool UploadKeeper::Check(SweepId sweep) {
@@ -240,10 +218,11 @@ void UploadKeeper::SendLists() {
   }
   auto lists =
       AssignUploads(wanted_, uploaders, options_.variables(), options_.bytes_per_second_max);
-  std::set<SweepId> sweeps;
+  Orders orders;
   for (auto& [executor, list] : lists) {
+    orders.executors.insert(executor);
     for (const v1::Upload& upload : list.uploads())
-      sweeps.insert(SweepId(upload.checkpoint().sweep()));
+      orders.sweeps.insert(SweepId(upload.checkpoint().sweep()));
     std::string text = list.SerializeAsString();
     std::string& sent = sent_[executor];
     if (sent == text) continue;
@@ -255,18 +234,13 @@ void UploadKeeper::SendLists() {
     options_.send(sent.first, {});
     return true;
   });
-  const std::lock_guard lock(mutex_);
-  uploading_ = std::move(sweeps);
-  uploaders_.clear();
-  for (const auto& [executor, list] : sent_) uploaders_.insert(executor);
-  skipped_.clear();
-  for (const Uploader& uploader : uploaders)
-    skipped_.insert(uploader.skipped.begin(), uploader.skipped.end());
-  missing_.clear();
+  for (Uploader& uploader : uploaders) orders.skipped.merge(uploader.skipped);
   for (const auto& [sweep, wanted] : wanted_) {
-    missing_[sweep] = static_cast<size_t>(std::ranges::count_if(
+    orders.missing[sweep] = static_cast<size_t>(std::ranges::count_if(
         wanted.copies, [&](const WantedCopy& copy) { return !IsStored(copy, wanted.address); }));
   }
+  const std::lock_guard lock(mutex_);
+  orders_ = std::move(orders);
 }
 
 }  // namespace attune::server

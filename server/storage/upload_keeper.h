@@ -66,12 +66,19 @@ class UploadKeeper final : public Listener {
  private:
   using Clock = std::chrono::steady_clock;
 
+  // The newest lists of executors.
+  struct Orders {
+    std::set<std::string> executors;    // those with a list
+    std::set<SweepId> sweeps;           // those in the lists
+    std::set<std::string> skipped;      // see IsSkipped
+    std::map<SweepId, size_t> missing;  // see MissingCopies
+  };
+
   void Schedule(SweepId sweep, Clock::time_point at);  // REQUIRES: mutex_ is locked
   void Run();
   std::vector<SweepId> TakeDue();
   bool Check(SweepId sweep);  // false: again later
   void SendLists();
-  bool IsMissingCopies() const;
   void Forget(SweepId sweep);
 
   const Options options_;
@@ -83,11 +90,8 @@ class UploadKeeper final : public Listener {
   // Under mutex_:
   std::set<SweepId> sweeps_;  // those that use a store, and perhaps others that have ended
   std::map<SweepId, Clock::time_point> due_;
-  std::vector<SweepId> checking_;                         // sweeps that the thread checks now
-  std::set<SweepId> uploading_;                           // sweeps in the lists of executors
-  std::set<std::string> uploaders_;                       // executors with a list
-  std::set<std::string> skipped_;                         // copies that executors cannot upload
-  std::map<SweepId, size_t> missing_;                     // see MissingCopies
+  std::vector<SweepId> checking_;  // sweeps that the thread checks now
+  Orders orders_;
   std::map<SweepId, std::chrono::seconds> retry_delays_;  // failed sweeps with their delays
   bool executors_changed_ = false;
   bool stop_ = false;

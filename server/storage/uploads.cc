@@ -4,6 +4,7 @@
 
 #include "core/log/stored_path.h"
 #include "core/state/state.h"
+#include "server/rpc/convert.h"
 #include "server/rpc/desired.h"
 
 namespace attune::server {
@@ -35,11 +36,7 @@ std::map<std::string, v1::Uploads> AssignUploads(const std::map<SweepId, WantedC
         v1::Uploads& list = lists[uploader->name];
         if (static_cast<size_t>(list.uploads_size()) >= kUploadsMax) continue;
         v1::Upload& upload = *list.add_uploads();
-        v1::CheckpointName& name = *upload.mutable_checkpoint();
-        name.set_sweep(copy.id.trial.sweep.value);
-        name.set_trial(copy.id.trial.number.value);
-        name.set_attempt(copy.id.attempt);
-        name.set_step(copy.id.step.value);
+        *upload.mutable_checkpoint() = ToProto(copy.id);
         upload.set_path(copy.path);
         upload.set_digest(copy.digest);
         upload.set_address(wanted.address);

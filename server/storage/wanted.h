@@ -12,7 +12,7 @@
 
 namespace attune::server {
 
-// A checkpoint of which a store must have a copy.
+// A checkpoint that a store must have a copy of.
 struct WantedCopy {
   CheckpointId id;
   std::string digest;
@@ -25,7 +25,7 @@ struct WantedCopy {
   bool operator==(const WantedCopy&) const = default;
 };
 
-// What a store must have of a sweep.
+// The copies that a store must have of a sweep.
 struct WantedCopies {
   std::string address;             // of the store; empty: the sweep uses none
   LogIdentity identity;            // of the log when the sweep was created

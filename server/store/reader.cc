@@ -458,16 +458,7 @@ Result<StateCounts> Reader::CountStates() {
 }
 
 Result<std::set<std::string>> Reader::CodeDigests() {
-  using Digests = std::set<std::string>;
-  return InSnapshot<Digests>([](sqlite::Connection& connection) -> Result<Digests> {
-    Digests digests;
-    sqlite::Rows rows = connection.Query(
-        "SELECT spec FROM sweeps WHERE instr(spec, 'sha256:') > 0"
-        " UNION ALL SELECT DISTINCT code FROM trials WHERE code IS NOT NULL");
-    while (rows.Next()) AddDigestsIn(rows.Text(0), digests);
-    if (!rows.status().ok()) return rows.status().error();
-    return digests;
-  });
+  return InSnapshot<std::set<std::string>>(ReadCodeDigests);
 }
 
 Result<EventSeq> Reader::LastSeq() {

@@ -63,18 +63,14 @@ void OnAbort(int) {
   _exit(code);
 }
 
-template <class... Facts>
-bool IsOneOf(const attune::Fact& fact) {
-  return (std::holds_alternative<Facts>(fact) || ...);
-}
-
 // Whether the event is a decision of the brain. Other events are recorded from messages.
 bool IsDecision(const attune::Event& event) {
-  return !IsOneOf<attune::AttemptRenewed, attune::AttemptStarted, attune::AttemptFirstStep,
-                  attune::RendezvousOpened, attune::TrialReported, attune::MetricsLogged,
-                  attune::CheckpointSaved, attune::CheckpointRemoved, attune::CheckpointStored,
-                  attune::AttemptEnded, attune::ExecutorJoined, attune::ExecutorLost,
-                  attune::SweepAnnotated, attune::TrialAnnotated>(event.fact);
+  return !attune::IsOneOf<attune::AttemptRenewed, attune::AttemptStarted, attune::AttemptFirstStep,
+                          attune::RendezvousOpened, attune::TrialReported, attune::MetricsLogged,
+                          attune::CheckpointSaved, attune::CheckpointRemoved,
+                          attune::CheckpointStored, attune::AttemptEnded, attune::ExecutorJoined,
+                          attune::ExecutorLost, attune::SweepAnnotated, attune::TrialAnnotated>(
+      event.fact);
 }
 
 int Run(Variant variant) {

@@ -56,7 +56,7 @@ class Backend {
     Labels labels;
     std::optional<Drain> drain;
     std::string problem;  // the problem that it has reported; empty: none
-    // Why it uploads nothing to object stores at present; empty: nothing is wrong.
+    // Why its uploads to object stores are paused; empty: they are not.
     std::string storage_problem;
     std::optional<Quarantine> quarantine;
     // From its own report, independent of slots; 0: unknown.

@@ -44,6 +44,15 @@ class SpecCache {
   std::vector<Entry> specs_;  // the last one used is first
 };
 
+void AddDigestsIn(std::string_view text, std::set<std::string>& digests) {
+  constexpr std::string_view kPrefix = "sha256:";
+  constexpr size_t kDigestBytes = kPrefix.size() + 64;
+  for (size_t at = text.find(kPrefix); at != text.npos; at = text.find(kPrefix, at + 1)) {
+    const std::string_view digest = text.substr(at, kDigestBytes);
+    if (IsDigest(digest)) digests.emplace(digest);
+  }
+}
+
 }  // namespace
 
 SweepSpec SpecOfColumn(std::string_view text) {
@@ -54,13 +63,14 @@ SweepSpec SpecOfColumn(std::string_view text) {
   return spec;
 }
 
-void AddDigestsIn(std::string_view text, std::set<std::string>& digests) {
-  constexpr std::string_view kPrefix = "sha256:";
-  constexpr size_t kDigestBytes = kPrefix.size() + 64;
-  for (size_t at = text.find(kPrefix); at != text.npos; at = text.find(kPrefix, at + 1)) {
-    const std::string_view digest = text.substr(at, kDigestBytes);
-    if (IsDigest(digest)) digests.emplace(digest);
-  }
+Result<std::set<std::string>> ReadCodeDigests(sqlite::Connection& connection) {
+  std::set<std::string> digests;
+  sqlite::Rows rows = connection.Query(
+      "SELECT spec FROM sweeps WHERE instr(spec, 'sha256:') > 0"
+      " UNION ALL SELECT DISTINCT code FROM trials WHERE code IS NOT NULL");
+  while (rows.Next()) AddDigestsIn(rows.Text(0), digests);
+  if (!rows.status().ok()) return rows.status().error();
+  return digests;
 }
 
 }  // namespace attune::server

@@ -4,7 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "core/log/sweep_spec.h"
+#include "server/store/sqlite.h"
 
 namespace attune::server {
 
@@ -13,8 +15,8 @@ namespace attune::server {
 // Json::exception if the text is damaged.
 SweepSpec SpecOfColumn(std::string_view text);
 
-// Adds the digests in the text. It does not decode the text, because a snapshot of code must not be
-// deleted only because a spec is damaged.
-void AddDigestsIn(std::string_view text, std::set<std::string>& digests);
+// The digests in the specs of all sweeps, and those of the code of trials. Specs are not decoded,
+// because a snapshot of code must not be deleted only because a spec is damaged.
+Result<std::set<std::string>> ReadCodeDigests(sqlite::Connection& connection);
 
 }  // namespace attune::server
