@@ -139,7 +139,7 @@ std::string RunningText(const rest::Executor& executor) {
   return Clean(JoinWithCommas(parts));
 }
 
-// Adds a line for each reason why nothing starts on the executor, or why it uploads nothing.
+// Adds a line for each reason why nothing starts on the executor, or why its uploads are paused.
 void AddObstacles(const rest::Executor& executor, std::vector<std::string>& lines) {
   const std::string name = Clean(executor.name);
   if (const auto& drain = executor.drain; drain.has_value())
@@ -151,8 +151,7 @@ void AddObstacles(const rest::Executor& executor, std::vector<std::string>& line
     lines.push_back(name + " is quarantined until " + quarantine->until + ": " +
                     Clean(quarantine->reason));
   if (!executor.storage_problem.empty())
-    lines.push_back(name +
-                    " uploads nothing to object storage: " + Clean(executor.storage_problem));
+    lines.push_back("the uploads of " + name + " are paused: " + Clean(executor.storage_problem));
 }
 
 std::vector<std::string> ExecutorLines(const std::vector<rest::Executor>& executors,

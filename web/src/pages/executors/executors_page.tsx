@@ -180,12 +180,13 @@ function actionColumn(
 
 function State({ executor }: { executor: Executor }): JSX.Element {
   const { state, drain, health_problem, storage_problem, quarantine } = executor;
+  const paused = storage_problem && `uploads are paused: ${storage_problem}`;
   return (
     <>
       <span class={stateClasses[state]}>
         <span class="dot" /> {state}
       </span>
-      {[drain?.reason, health_problem, quarantine?.reason, storage_problem].map(
+      {[drain?.reason, health_problem, quarantine?.reason, paused].map(
         (reason) =>
           reason && (
             <div class="muted executor-reason" key={reason}>
