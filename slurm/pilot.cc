@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/result.h"
+#include "slurm/text.h"
 
 namespace attune::slurm {
 namespace {
@@ -107,28 +108,6 @@ std::string DescribeTime(std::chrono::seconds time) { return std::to_string(time
 
 }  // namespace
 
-std::string PilotPrefix(const std::string& fleet) { return "attune-" + fleet + "-"; }
-
-std::string PilotName(const std::string& fleet, int64_t number) {
-  return PilotPrefix(fleet) + std::to_string(number);
-}
-
-std::optional<int64_t> PilotNumber(const std::string& fleet, std::string_view name) {
-  const std::string prefix = PilotPrefix(fleet);
-  if (!name.starts_with(prefix)) return std::nullopt;
-  name.remove_prefix(prefix.size());
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return number;
-}
-
-std::string PilotOf(const std::string& fleet, std::string_view executor) {
-  std::string_view name = executor;
-  if (!PilotNumber(fleet, name)) name = name.substr(0, name.rfind('.'));
-  return PilotNumber(fleet, name) ? std::string(name) : "";
-}
-
 std::vector<std::string> SbatchOptions(const PilotOptions& options, const PilotPlaces& places,
                                        const std::string& name) {
   std::vector<std::string> words = {"--job-name=" + name,
@@ -170,7 +149,7 @@ std::string PilotScript(const PilotPlaces& places, const std::filesystem::path& 
          std::to_string(places.give_up.count()) + labels + ")\n" + kScript;
 }
 
-Resources NodeResources(const PilotOptions& options, const Partition& partition) {
+pilots::Resources NodeResources(const PilotOptions& options, const Partition& partition) {
   const int64_t asked = ParseMemory(options.memory);
   return {.cpus = options.cpus.value_or(partition.cpus),
           .gpus = CountGpus(options.gres),

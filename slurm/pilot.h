@@ -1,15 +1,13 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
-#include "slurm/plan.h"
+#include "pilots/plan.h"
 #include "slurm/tools.h"
 
 namespace attune::slurm {
@@ -17,6 +15,10 @@ namespace attune::slurm {
 // Slurm asks a pilot to leave this long before its time limit. Slurm checks time limits every 30 s,
 // so the signal may come up to a minute earlier.
 inline constexpr std::chrono::seconds kLeaveBefore{60};
+// A pilot that was asked to leave is cancelled after this time.
+inline constexpr std::chrono::seconds kLeaveTimeout{30};
+// The same for `attune slurm down`.
+inline constexpr std::chrono::seconds kDownTimeout{15};
 // A pilot without contact to the server for this long ends by itself.
 inline constexpr std::chrono::seconds kGiveUpDefault{600};
 
@@ -44,16 +46,6 @@ struct PilotPlaces {
   std::chrono::seconds give_up = kGiveUpDefault;
 };
 
-// attune-FLEET-: the prefix of the names of a fleet's pilots.
-std::string PilotPrefix(const std::string& fleet);
-// attune-FLEET-NUMBER: the name of the pilot's job. The executor of a pilot with one node has the
-// same name. With several nodes, the executors are named attune-FLEET-NUMBER.NODE, NODE from 0.
-std::string PilotName(const std::string& fleet, int64_t number);
-// The number in a pilot's name; nullopt if the name is not of this fleet's pilots.
-std::optional<int64_t> PilotNumber(const std::string& fleet, std::string_view name);
-// The name of the pilot that runs this executor; empty if no pilot of this fleet does.
-std::string PilotOf(const std::string& fleet, std::string_view executor);
-
 // sbatch's options for one pilot. `--signal=B:` sends the signal before the time limit only to the
 // batch script. The script is the executor, which then ends its ranks in order, or it tells the
 // executors of its nodes. Without `B:`, Slurm would signal the ranks as well. A job with several
@@ -74,7 +66,7 @@ std::vector<std::string> SbatchOptions(const PilotOptions& options, const PilotP
 std::string PilotScript(const PilotPlaces& places, const std::filesystem::path& script);
 
 // The expected resources of a pilot's node. They are used until the first pilot has joined.
-Resources NodeResources(const PilotOptions& options, const Partition& partition);
+pilots::Resources NodeResources(const PilotOptions& options, const Partition& partition);
 
 // kInvalid if this partition cannot run such a pilot. Slurm itself accepts some of these requests,
 // and the job then waits for ever.

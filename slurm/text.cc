@@ -86,11 +86,11 @@ int CountGpus(std::string_view gres) {
   return static_cast<int>(gpus);
 }
 
-Phase PhaseOf(std::string_view state) {
-  if (IsOneOf(state, kPending)) return Phase::kPending;
-  if (IsOneOf(state, kEnding)) return Phase::kEnding;
-  if (IsOneOf(state, kEnded)) return Phase::kEnded;
-  return Phase::kRunning;
+pilots::Phase PhaseOf(std::string_view state) {
+  if (IsOneOf(state, kPending)) return pilots::Phase::kPending;
+  if (IsOneOf(state, kEnding)) return pilots::Phase::kEnding;
+  if (IsOneOf(state, kEnded)) return pilots::Phase::kEnded;
+  return pilots::Phase::kRunning;
 }
 
 }  // namespace attune::slurm

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "pilots/engine.h"
+
 // Reads the output of Slurm's tools, and values that users write for them.
 namespace attune::slurm {
 
@@ -22,9 +24,7 @@ std::optional<std::chrono::seconds> ParseTimeLimit(std::string_view text);
 // "gpu". 0 if it names no GPUs.
 int CountGpus(std::string_view gres);
 
-// The phase of a job, from Slurm's name of its state. An unknown state counts as running, so that
-// no second pilot is submitted for it.
-enum class Phase { kPending, kRunning, kEnding, kEnded };
-Phase PhaseOf(std::string_view state);
+// The phase of a job, from Slurm's name of its state. An unknown state counts as running.
+pilots::Phase PhaseOf(std::string_view state);
 
 }  // namespace attune::slurm

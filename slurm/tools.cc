@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/result.h"
+#include "slurm/text.h"
 
 namespace attune::slurm {
 namespace {
@@ -86,17 +87,19 @@ Status Tools::Check(const std::vector<std::string>& options) {
   return out.error();
 }
 
-Result<std::vector<Job>> Tools::Jobs(const std::string& name_prefix) {
+Result<std::vector<pilots::Job>> Tools::Jobs(const std::string& name_prefix) {
   const Result<std::string> out = Run({"squeue", "-h", "-t", "all", "-u", std::to_string(geteuid()),
                                        "-o", std::string(kJobFormat)});
   if (!out.ok()) return out.error();
-  std::vector<Job> jobs;
+  std::vector<pilots::Job> jobs;
   for (const std::string& line : Split(*out, '\n')) {
     const std::vector<std::string> cells = Split(line, '|');
     if (cells.size() < 9 || !cells[1].starts_with(name_prefix)) continue;
     jobs.push_back({.id = Trim(cells[0]),
                     .name = cells[1],
+                    .phase = PhaseOf(cells[2]),
                     .state = cells[2],
+                    .cancelled = cells[2] == "CANCELLED",
                     .ends = cells[3],
                     .nodes = std::max(1, LeadingNumber(cells[4])),
                     .ran = ParseTimeLimit(cells[5]).value_or(std::chrono::seconds(0)),

@@ -8,24 +8,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "slurm/text.h"
+#include "pilots/engine.h"
 #include "system/command.h"
 
 namespace attune::slurm {
-
-struct Job {
-  std::string id;
-  std::string name;
-  std::string state;  // Slurm's name of the state, such as RUNNING
-  std::string ends;   // such as 2026-11-22T23:18:07; N/A or empty: not known yet
-  int nodes = 1;
-  std::chrono::seconds ran{0};               // run time until now, or until its end
-  std::optional<std::chrono::seconds> left;  // until its time limit; nullopt: no limit
-  std::string node;                          // such as n3 or n[1-4]; empty: none yet
-  std::string reason;
-
-  Phase phase() const { return PhaseOf(state); }
-};
 
 struct Partition {
   std::string name;
@@ -57,7 +43,7 @@ class Tools {
 
   // This user's jobs with this name prefix, including jobs that ended a short time ago (the
   // controller's MinJobAge).
-  Result<std::vector<Job>> Jobs(const std::string& name_prefix);
+  Result<std::vector<pilots::Job>> Jobs(const std::string& name_prefix);
 
   // Asks the batch script to end (SIGTERM). Does not signal the processes that it started.
   Status RequestExit(const std::vector<std::string>& ids);

@@ -121,12 +121,13 @@ MODULES = {
         ("grpc", "protobuf"),
     ),
     "executor": Module(("executor/*", "proto", "logging"), ("grpc", "protobuf")),
-    "slurm": Module(("system", "json")),
+    "pilots": Module(("system", "json")),
+    "slurm": Module(("pilots", "system")),
     "web": Module(),
     "clients/python": Module(),
     "cli": Module(
         ("core/*", "searchers", "schedulers", "simulator", "sweepfile", "proto", "server", "server/*",
-         "executor", "executor/*", "checkpoints", "code", "object_storage", "slurm", "system", "tls", "web", "rest", "json", "logging"),
+         "executor", "executor/*", "checkpoints", "code", "object_storage", "pilots", "slurm", "system", "tls", "web", "rest", "json", "logging"),
         ("cli11", "httplib", "openssl", "grpc", "spdlog"),
     ),
     # The user's program: no gRPC and no protobuf, because their symbols clash with LibTorch's.

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "base/result.h"
-#include "slurm/fleet_folder.h"
 #include "slurm/pilot.h"
 #include "system/files.h"
 #include "system/own_program.h"

@@ -12,11 +12,26 @@
 #include <vector>
 
 #include "base/result.h"
-#include "slurm/manager.h"
+#include "pilots/manager.h"
+#include "pilots/names.h"
+#include "slurm/engine.h"
 #include "tests/unit/slurm/recorded.h"
 
 namespace attune::slurm {
 
+using pilots::EndAll;
+using pilots::FleetFolder;
+using pilots::Hindrance;
+using pilots::Host;
+using pilots::HoursBook;
+using pilots::Job;
+using pilots::Limits;
+using pilots::Manager;
+using pilots::ManagerView;
+using pilots::PilotName;
+using pilots::PilotOf;
+using pilots::Resources;
+using pilots::Situation;
 using std::chrono::seconds;
 
 inline constexpr Resources kNodeResources{.cpus = 16};
@@ -38,14 +53,18 @@ class SlurmManager : public testing::Test {
   void StartManager() {
     manager_.reset();
     folder_.reset();
-    folder_ = std::make_unique<FleetFolder>(*FleetFolder::OpenOrCreate(data_dir_));
+    folder_ =
+        std::make_unique<FleetFolder>(*FleetFolder::OpenOrCreate(data_dir_, SlurmEngine::Facts()));
     ASSERT_TRUE(folder_->Lock().ok());
     hours_ = std::make_unique<HoursBook>(*HoursBook::Open(folder_->path()));
+    engine_ = std::make_unique<SlurmEngine>(
+        tools_, folder_->fleet().id,
+        SlurmEngine::Submission{.options = {.partition = "main"},
+                                .places = {.server = "login:7071", .logs = "/logs"},
+                                .script = "/pilot.sh"});
     manager_ = std::make_unique<Manager>(
-        tools_, *folder_, *hours_,
-        Manager::Options{.pilot = {.partition = "main"},
-                         .places = {.server = "login:7071", .logs = "/logs"},
-                         .script = "/pilot.sh",
+        *engine_, *folder_, *hours_,
+        Manager::Options{.server = "login:7071",
                          .node_resources = kNodeResources,
                          .limits = limits_,
                          .idle = seconds(300)},
@@ -143,6 +162,7 @@ class SlurmManager : public testing::Test {
   std::vector<std::string> messages_;
   ManagerView view_;
   std::unique_ptr<FleetFolder> folder_;
+  std::unique_ptr<SlurmEngine> engine_;
   std::unique_ptr<HoursBook> hours_;
   std::unique_ptr<Manager> manager_;
   Manager::Clock::time_point now_{seconds(1000)};

@@ -1,5 +1,3 @@
-#include "slurm/manager.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,6 +27,45 @@ TEST_F(SlurmManager, SubmitsPilotsForWaitingGangsOnceAndUpToTheLimit) {
   Demand(7, 1);
   Step(seconds(5));
   EXPECT_EQ(QueueSize(), 3);
+}
+
+TEST_F(SlurmManager, SubmitsForNewDemandWithoutAskingForJobs) {
+  manager_->SubmitForDemand(now_);
+  EXPECT_THAT(slurm_.runs, IsEmpty()) << "the jobs are not known yet";
+  Step();
+  slurm_.runs.clear();
+  Demand(1, 2);
+  manager_->SubmitForDemand(now_);
+  manager_->SubmitForDemand(now_);
+  EXPECT_EQ(slurm_.CountRuns("sbatch"), 2) << "submitted pilots count";
+  EXPECT_EQ(slurm_.CountRuns("squeue"), 0);
+  Step(seconds(5));
+  EXPECT_EQ(QueueSize(), 2);
+}
+
+TEST_F(SlurmManager, NewDemandDoesNotShortenADelay) {
+  refusal_ = "sbatch: error: Batch job submission failed: Invalid qos specification";
+  Demand(1, 1);
+  Step();
+  manager_->SubmitForDemand(now_ + seconds(9));
+  EXPECT_EQ(slurm_.CountRuns("sbatch"), 1);
+  manager_->SubmitForDemand(now_ + seconds(10));
+  EXPECT_EQ(slurm_.CountRuns("sbatch"), 2);
+}
+
+TEST_F(SlurmManager, ARequeuedPilotIsNotMissing) {
+  Demand(1, 1);
+  Step();
+  Join(1, 0);
+  Demand(0, 0);
+  Step(seconds(5));
+  situation_.hosts.clear();
+  queue_.at(Name(1)).state = "PENDING";
+  Demand(1, 1);
+  Step(seconds(5));
+  Step(seconds(1000));
+  EXPECT_EQ(QueueSize(), 1) << "it will run the gang again";
+  EXPECT_THAT(cancelled_, IsEmpty());
 }
 
 TEST_F(SlurmManager, RestartedManagerSubmitsNoPilotAgain) {
@@ -389,19 +426,29 @@ TEST_F(SlurmManager, NamesThePilotThatDoesNotJoinAndItsLog) {
 }
 
 TEST_F(SlurmManager, OnlyOneManagerLocksTheFolder) {
-  auto other = FleetFolder::Open(data_dir_);
+  auto other = FleetFolder::Open(data_dir_, SlurmEngine::Facts());
   EXPECT_EQ(other->Lock().error().code, ErrorCode::kConflict);
   manager_.reset();
   folder_.reset();
   EXPECT_TRUE(other->Lock().ok());
 }
 
+TEST_F(SlurmManager, KeepsTheEnginesSettings) {
+  FleetFolder::Fleet fleet = folder_->fleet();
+  fleet.settings["shared"] = "/shared";
+  ASSERT_TRUE(folder_->Save(fleet).ok());
+  const auto other = FleetFolder::Open(data_dir_, SlurmEngine::Facts());
+  EXPECT_EQ(other->fleet().settings, fleet.settings);
+  EXPECT_EQ(other->fleet().id, fleet.id);
+}
+
 TEST_F(SlurmManager, RefusesADamagedFolder) {
   ASSERT_TRUE(WriteWhole(data_dir_ / "slurm/fleet.json", "{\"id\": 3", kPrivate).ok());
-  const auto read = FleetFolder::OpenOrCreate(data_dir_);
+  const auto read = FleetFolder::OpenOrCreate(data_dir_, SlurmEngine::Facts());
   EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(read.error().message, HasSubstr("scancel"));
-  EXPECT_EQ(FleetFolder::Open(data_dir_ / "elsewhere").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(FleetFolder::Open(data_dir_ / "elsewhere", SlurmEngine::Facts()).error().code,
+            ErrorCode::kNotFound);
 }
 
 TEST_F(SlurmManager, EndAllAsksFirstAndThenCancels) {
@@ -410,18 +457,18 @@ TEST_F(SlurmManager, EndAllAsksFirstAndThenCancels) {
   Join(1);
   slurm_.runs.clear();
   std::set<std::string> told;
-  EXPECT_EQ(*EndAll(tools_, *folder_, false, told), 2);
+  EXPECT_EQ(*EndAll(*engine_, false, told), 2);
   EXPECT_THAT(slurm_.runs, Contains(ElementsAre("scancel", "--batch", "--signal=TERM", "101")));
   EXPECT_THAT(slurm_.runs, Contains(ElementsAre("scancel", "102")));
-  EXPECT_EQ(*EndAll(tools_, *folder_, false, told), 2);
+  EXPECT_EQ(*EndAll(*engine_, false, told), 2);
   EXPECT_EQ(slurm_.CountRuns("scancel"), 2)
       << "a second signal would end an executor without a goodbye";
   told.clear();
-  EXPECT_EQ(*EndAll(tools_, *folder_, true, told), 2);
+  EXPECT_EQ(*EndAll(*engine_, true, told), 2);
   EXPECT_THAT(slurm_.runs.back(), ElementsAre("scancel", "101", "102"));
   End(1, "COMPLETED");
   End(2, "CANCELLED");
-  EXPECT_EQ(*EndAll(tools_, *folder_, false, told), 0);
+  EXPECT_EQ(*EndAll(*engine_, false, told), 0);
 }
 
 }  // namespace

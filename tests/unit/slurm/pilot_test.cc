@@ -13,20 +13,6 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(SlurmPilot, NamesContainFleetAndNumber) {
-  EXPECT_EQ(PilotName("0a1b2c3d", 7), "attune-0a1b2c3d-7");
-  EXPECT_EQ(PilotNumber("0a1b2c3d", "attune-0a1b2c3d-7"), 7);
-  EXPECT_FALSE(PilotNumber("0a1b2c3d", "attune-0a1b2c3e-7"));
-  EXPECT_FALSE(PilotNumber("0a1b2c3d", "attune-0a1b2c3d-7x"));
-}
-
-TEST(SlurmPilot, FindsThePilotOfAnExecutor) {
-  EXPECT_EQ(PilotOf("0a1b2c3d", "attune-0a1b2c3d-7"), "attune-0a1b2c3d-7");
-  EXPECT_EQ(PilotOf("0a1b2c3d", "attune-0a1b2c3d-7.12"), "attune-0a1b2c3d-7");
-  EXPECT_EQ(PilotOf("0a1b2c3d", "attune-0a1b2c3e-7.12"), "");
-  EXPECT_EQ(PilotOf("0a1b2c3d", "node7.cluster.edu"), "");
-}
-
 TEST(SlurmPilot, RequestsAWholeNodeUnlessCpusAreGiven) {
   const auto whole = SbatchOptions({.partition = "gpu", .gres = "gpu:8", .time = "4:00:00"},
                                    {.logs = "/s/logs"}, "attune-x-1");
@@ -76,9 +62,9 @@ TEST(SlurmPilot, ScriptsQuotePathsAndAddresses) {
 TEST(SlurmPilot, ExpectsRequestedResourcesOrThoseOfTheNodes) {
   const Partition partition{
       .name = "main", .nodes = 3, .cpus = 64, .memory_bytes = int64_t{256} << 30, .gpus = 4};
-  EXPECT_EQ(NodeResources({}, partition), (Resources{64, 0, int64_t{256} << 30}));
+  EXPECT_EQ(NodeResources({}, partition), (pilots::Resources{64, 0, int64_t{256} << 30}));
   EXPECT_EQ(NodeResources({.gres = "gpu:a100:2", .cpus = 8, .memory = "16G"}, partition),
-            (Resources{8, 2, int64_t{16} << 30}));
+            (pilots::Resources{8, 2, int64_t{16} << 30}));
   EXPECT_EQ(NodeResources({.memory = "4000"}, partition).memory_bytes, int64_t{4000} << 20);
 }
 

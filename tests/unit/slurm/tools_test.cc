@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/result.h"
+#include "slurm/text.h"
 #include "tests/unit/slurm/recorded.h"
 
 namespace attune::slurm {
@@ -83,14 +84,14 @@ TEST_F(SlurmTools, ListsOnlyJobsOfTheFleet) {
                    "CLUSTER: north\n");
   const auto jobs = tools_.Jobs("attune-ab-");
   ASSERT_EQ(jobs->size(), 3u);
-  EXPECT_EQ((*jobs)[0].phase(), Phase::kPending);
+  EXPECT_EQ((*jobs)[0].phase, pilots::Phase::kPending);
   EXPECT_EQ((*jobs)[0].reason, "BeginTime");
   EXPECT_EQ((*jobs)[1].id, "1");
   EXPECT_EQ((*jobs)[1].node, "n1");
   EXPECT_EQ((*jobs)[1].ran, seconds(65));
   EXPECT_EQ((*jobs)[1].left, seconds(55));
   EXPECT_EQ((*jobs)[1].reason, "");
-  EXPECT_EQ((*jobs)[2].phase(), Phase::kEnded);
+  EXPECT_EQ((*jobs)[2].phase, pilots::Phase::kEnded);
 }
 
 TEST_F(SlurmTools, AcceptsTheSeparatorInAReason) {
@@ -173,22 +174,22 @@ TEST(SlurmText, CountsGpusOfAllTypes) {
 TEST(SlurmText, MapsEveryStateOfTheManualToAPhase) {
   for (const char* waits : {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD",
                             "RESV_DEL_HOLD", "SPECIAL_EXIT"})
-    EXPECT_EQ(PhaseOf(waits), Phase::kPending) << waits;
+    EXPECT_EQ(PhaseOf(waits), pilots::Phase::kPending) << waits;
   for (const char* runs : {"RUNNING", "RESIZING", "STOPPED", "SUSPENDED"})
-    EXPECT_EQ(PhaseOf(runs), Phase::kRunning) << runs;
+    EXPECT_EQ(PhaseOf(runs), pilots::Phase::kRunning) << runs;
   for (const char* ends : {"COMPLETING", "SIGNALING", "STAGE_OUT"})
-    EXPECT_EQ(PhaseOf(ends), Phase::kEnding) << ends;
+    EXPECT_EQ(PhaseOf(ends), pilots::Phase::kEnding) << ends;
   for (const char* ended : {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED",
                             "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"})
-    EXPECT_EQ(PhaseOf(ended), Phase::kEnded) << ended;
+    EXPECT_EQ(PhaseOf(ended), pilots::Phase::kEnded) << ended;
 }
 
 TEST(SlurmText, UnknownStatesCountAsRunning) {
-  EXPECT_EQ(PhaseOf("CONFIGURING"), Phase::kPending);
-  EXPECT_EQ(PhaseOf("COMPLETING"), Phase::kEnding);
-  EXPECT_EQ(PhaseOf("NODE_FAIL"), Phase::kEnded);
-  EXPECT_EQ(PhaseOf("SUSPENDED"), Phase::kRunning);
-  EXPECT_EQ(PhaseOf("LEVITATING"), Phase::kRunning);
+  EXPECT_EQ(PhaseOf("CONFIGURING"), pilots::Phase::kPending);
+  EXPECT_EQ(PhaseOf("COMPLETING"), pilots::Phase::kEnding);
+  EXPECT_EQ(PhaseOf("NODE_FAIL"), pilots::Phase::kEnded);
+  EXPECT_EQ(PhaseOf("SUSPENDED"), pilots::Phase::kRunning);
+  EXPECT_EQ(PhaseOf("LEVITATING"), pilots::Phase::kRunning);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cli/views/slurm_view.h"
+#include "cli/views/pilots_view.h"
 
 #include <unistd.h>
 
@@ -10,11 +10,12 @@
 namespace attune::cli {
 namespace {
 
-rest::Amount MakeAmount(const slurm::Amount& amount) {
+rest::Amount MakeAmount(const pilots::Amount& amount) {
   return {.nodes = amount.nodes, .cpus = amount.cpus, .gpus = amount.gpus};
 }
 
-std::string HoursLine(const char* what, const slurm::Hours& hours, double slurm::Amount::*member) {
+std::string HoursLine(const char* what, const pilots::Hours& hours,
+                      double pilots::Amount::*member) {
   std::string text = std::string(what) + "-hours allocated " +
                      FormatHundredths(hours.held.*member) + ": " +
                      FormatHundredths(hours.in_use.*member) + " in use, " +
@@ -26,7 +27,7 @@ std::string HoursLine(const char* what, const slurm::Hours& hours, double slurm:
 
 }  // namespace
 
-rest::Pilot MakePilot(const slurm::Job& job) {
+rest::Pilot MakePilot(const pilots::Job& job) {
   return {.name = job.name,
           .job = job.id,
           .state = job.state,
@@ -38,25 +39,25 @@ rest::Pilot MakePilot(const slurm::Job& job) {
           .executors = {}};
 }
 
-rest::Hours MakeHours(const slurm::Hours& hours) {
+rest::Hours MakeHours(const pilots::Hours& hours) {
   return {.allocated = MakeAmount(hours.held),
           .in_use = MakeAmount(hours.in_use),
           .idle = MakeAmount(hours.idle()),
           .unobserved = MakeAmount(hours.unseen)};
 }
 
-std::vector<std::string> HoursLines(const slurm::Hours& hours) {
+std::vector<std::string> HoursLines(const pilots::Hours& hours) {
   if (hours.held.nodes == 0) return {};
-  if (hours.held.gpus > 0) return {HoursLine("GPU", hours, &slurm::Amount::gpus)};
-  return {HoursLine("node", hours, &slurm::Amount::nodes),
-          HoursLine("CPU", hours, &slurm::Amount::cpus)};
+  if (hours.held.gpus > 0) return {HoursLine("GPU", hours, &pilots::Amount::gpus)};
+  return {HoursLine("node", hours, &pilots::Amount::nodes),
+          HoursLine("CPU", hours, &pilots::Amount::cpus)};
 }
 
-rest::FleetReport MakeReport(const FleetFacts& facts, const slurm::ManagerView& view) {
+rest::FleetReport MakeReport(const FleetFacts& facts, const pilots::ManagerView& view) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   rest::FleetReport report{.fleet = facts.fleet,
-                           .system = "Slurm",
+                           .system = facts.system,
                            .host = host.data(),
                            .partition = facts.partition,
                            .poll_seconds = facts.poll_seconds,
@@ -66,13 +67,13 @@ rest::FleetReport MakeReport(const FleetFacts& facts, const slurm::ManagerView& 
                            .pilots = {},
                            .blockers = {},
                            .hours = MakeHours(view.hours)};
-  for (const slurm::Job& job : view.jobs) {
+  for (const pilots::Job& job : view.jobs) {
     rest::Pilot pilot = MakePilot(job);
-    for (const slurm::Host& each : view.hosts)
+    for (const pilots::Host& each : view.hosts)
       if (each.pilot == job.name) pilot.executors.push_back(each.name);
     report.pilots.push_back(std::move(pilot));
   }
-  for (const slurm::Hindrance& each : view.hindrances)
+  for (const pilots::Hindrance& each : view.hindrances)
     report.blockers.push_back({.sweep = each.sweep, .text = each.text});
   return report;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace attune::slurm {
+namespace attune::pilots {
 
 // The resources of a host or of one worker.
 struct Resources {
@@ -36,8 +36,8 @@ struct Host {
   bool takes_gangs = true;  // false: a user has drained it
 };
 
-// A pilot in Slurm's queue, or a pilot that is being submitted. Its nodes without a Host have not
-// joined.
+// A pilot in the engine's queue, or a pilot that is being submitted. Its nodes without a Host have
+// not joined.
 struct Pilot {
   std::string name;
   int nodes = 1;
@@ -78,4 +78,4 @@ struct Plan {
 Plan MakePlan(std::vector<GangDemand> demands, const std::vector<Host>& hosts,
               const std::vector<Pilot>& pilots, const Resources& node, const Limits& limits);
 
-}  // namespace attune::slurm
+}  // namespace attune::pilots

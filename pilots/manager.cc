@@ -1,11 +1,12 @@
-#include "slurm/manager.h"
+#include "pilots/manager.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/result.h"
+#include "pilots/names.h"
 
-namespace attune::slurm {
+namespace attune::pilots {
 namespace {
 
 // The connected executors of a pilot.
@@ -24,11 +25,16 @@ ConnectedExecutors FindConnected(const Situation& situation, const std::string& 
   return executors;
 }
 
+// "PENDING (Priority)"
+std::string Describe(const Job& job) {
+  return job.state + (job.reason.empty() ? "" : " (" + job.reason + ")");
+}
+
 }  // namespace
 
-Manager::Manager(Tools& tools, FleetFolder& folder, HoursBook& hours, Options options,
+Manager::Manager(Engine& engine, FleetFolder& folder, HoursBook& hours, Options options,
                  ReadServer read_server, Print print, Show show)
-    : tools_(tools),
+    : engine_(engine),
       folder_(folder),
       hours_(hours),
       options_(std::move(options)),
@@ -41,7 +47,12 @@ void Manager::Step(Clock::time_point now) {
   if (!situation.ok())
     return ReportOnce("server", "the server does not answer: " + situation.error().message);
   ReportOnce("server", "");
-  AdjustPilots(*situation, now);
+  jobs_known_ = ReadJobs(*situation, now);
+  if (jobs_known_) {
+    const Plan plan = PlanPilots(*situation, now);
+    ReleaseUnneeded(view_.jobs, *situation, plan, now);
+    SubmitPilots(plan.submit, now);
+  }
   std::string missing_join;
   for (const Job& job : view_.jobs)
     if (missing_join.empty()) missing_join = DescribeMissingJoin(job);
@@ -54,33 +65,44 @@ void Manager::Step(Clock::time_point now) {
   show_(view_);
 }
 
-void Manager::AdjustPilots(const Situation& situation, Clock::time_point now) {
-  Result<std::vector<Job>> jobs = tools_.Jobs(PilotPrefix(folder_.fleet().id));
-  if (!jobs.ok()) return ReportOnce("squeue", "Slurm does not answer: " + jobs.error().message);
-  ReportOnce("squeue", "");
-  view_.jobs = *std::move(jobs);
-  const Resources resources = CurrentNodeResources(situation);
-  const Status counted = hours_.Count(view_.jobs, situation.hosts, resources);
-  ReportOnce("hours", counted.ok() ? "" : counted.error().message);
-  if (!Reconcile(view_.jobs, situation, now)) return;
+void Manager::SubmitForDemand(Clock::time_point now) {
+  if (!jobs_known_) return;
+  const Result<Situation> situation = ReadSituation();
+  if (situation.ok()) SubmitPilots(PlanPilots(*situation, now).submit, now);
+}
 
-  Plan plan = MakePlan(situation.demands, situation.hosts, ToPilots(view_.jobs, now), resources,
-                       options_.limits);
+// Reads the engine's jobs, counts their hours, and updates the records. Returns false if no pilots
+// may be submitted or released in this round.
+bool Manager::ReadJobs(const Situation& situation, Clock::time_point now) {
+  Result<std::vector<Job>> jobs = engine_.Jobs();
+  if (!jobs.ok()) {
+    ReportOnce("jobs", engine_.facts().name + " does not answer: " + jobs.error().message);
+    return false;
+  }
+  ReportOnce("jobs", "");
+  view_.jobs = *std::move(jobs);
+  const Status counted = hours_.Count(view_.jobs, situation.hosts, CurrentNodeResources(situation));
+  ReportOnce("hours", counted.ok() ? "" : counted.error().message);
+  return Reconcile(view_.jobs, situation, now);
+}
+
+Plan Manager::PlanPilots(const Situation& situation, Clock::time_point now) {
+  Plan plan = MakePlan(situation.demands, situation.hosts, ToPilots(view_.jobs, now),
+                       CurrentNodeResources(situation), options_.limits);
   std::string impossible;
   for (const Hindrance& hindrance : plan.impossible)
     impossible +=
         (impossible.empty() ? "sweep " : "\nsweep ") + hindrance.sweep + ": " + hindrance.text;
   ReportOnce("impossible", impossible);
-  impossible_ = std::move(plan.impossible);
-  ReleaseUnneeded(view_.jobs, situation, plan, now);
-  if (plan.submit > 0 && (!hold_until_ || now >= *hold_until_)) SubmitPilots(plan.submit, now);
+  impossible_ = plan.impossible;
+  return plan;
 }
 
-// Reasons why gangs still wait: failed calls, Slurm's refusal, pilots that have not joined, and
-// gangs that no pilot can run.
+// Reasons why gangs still wait: failed calls, the engine's refusal, pilots that have not joined,
+// and gangs that no pilot can run.
 std::vector<Hindrance> Manager::FindHindrances(Clock::time_point now) const {
   std::vector<Hindrance> hindrances;
-  for (const char* topic : {"squeue", "save", "silent"}) {
+  for (const char* topic : {"jobs", "save", "silent"}) {
     const auto message = last_messages_.find(topic);
     if (message != last_messages_.end() && !message->second.empty())
       hindrances.push_back({"", message->second});
@@ -91,7 +113,7 @@ std::vector<Hindrance> Manager::FindHindrances(Clock::time_point now) const {
     const auto record = records_.find(job.name);
     if (record == records_.end() || record->second.joined || record->second.asked_at) continue;
     if (!DescribeMissingJoin(job).empty()) continue;  // reported above
-    ++pilots[job.state + (job.reason.empty() ? "" : " (" + job.reason + ")")];
+    ++pilots[Describe(job)];
   }
   for (const auto& [description, count] : pilots)
     hindrances.push_back(
@@ -118,11 +140,16 @@ bool Manager::Reconcile(const std::vector<Job>& jobs, const Situation& situation
     intents_.erase(*number);
     fleet.intents.erase(*number);
     fleet.next = std::max(fleet.next, *number + 1);
-    if (job.phase() == Phase::kEnded) {
+    if (job.phase == Phase::kEnded) {
       RecordEnd(job, now);
       continue;
     }
     PilotRecord& record = records_[job.name];
+    if (job.phase == Phase::kPending) {  // also again, if the engine has requeued it
+      record.joined = false;
+      record.away_since.reset();
+      continue;
+    }
     const int connected = FindConnected(situation, job.name).count;
     if (connected < job.nodes) {
       if ((connected > 0 || record.joined) && !record.away_since) record.away_since = now;
@@ -137,7 +164,7 @@ bool Manager::Reconcile(const std::vector<Job>& jobs, const Situation& situation
   }
   std::erase_if(records_, [&](const auto& record) {
     const auto job = std::ranges::find(jobs, record.first, &Job::name);
-    return job == jobs.end() || job->phase() == Phase::kEnded;
+    return job == jobs.end() || job->phase == Phase::kEnded;
   });
   std::erase_if(intents_, [&](const auto& intent) {
     if (now - intent.second < kIntentTimeout) return false;
@@ -161,32 +188,34 @@ void Manager::RecordEnd(const Job& job, Clock::time_point now) {
   const auto record = records_.find(job.name);
   const bool joined = record != records_.end() && record->second.joined;
   const bool asked = record != records_.end() && record->second.asked_at;
-  if (!joined && !asked && job.state != "CANCELLED") {
+  if (!joined && !asked && !job.cancelled) {
     return DelaySubmissions(
-        job.name + " ended before it joined (" + job.state + "); its log is " + LogPath(job), now);
+        job.name + " ended before it joined (" + Describe(job) + "); " + engine_.LogHint(job), now);
   }
-  print_(job.name + " has ended: " + job.state + (asked ? ", as nobody needed it" : ""));
+  print_(job.name + " has ended: " + Describe(job) + (asked ? ", because nobody needed it" : ""));
 }
 
 std::vector<Pilot> Manager::ToPilots(const std::vector<Job>& jobs, Clock::time_point now) const {
   std::vector<Pilot> pilots;
   for (const Job& job : jobs) {
-    if (job.phase() == Phase::kEnded || !PilotNumber(folder_.fleet().id, job.name)) continue;
+    if (job.phase == Phase::kEnded || !PilotNumber(folder_.fleet().id, job.name)) continue;
     const auto record = records_.find(job.name);
     const bool useless =
         record != records_.end() &&
         (record->second.asked_at ||
          (record->second.away_since && now - *record->second.away_since > kAwayTimeout));
-    const bool closing = job.phase() == Phase::kRunning && job.left &&
-                         *job.left <= kLeaveBefore + (job.ran + *job.left) / kSuccessorShare;
-    pilots.push_back({job.name, job.nodes, useless || job.phase() == Phase::kEnding, closing});
+    const bool closing =
+        job.ran > std::chrono::seconds(0) && job.left &&
+        *job.left <= engine_.facts().leave_before + (job.ran + *job.left) / kSuccessorShare;
+    pilots.push_back({job.name, job.nodes, useless || job.phase == Phase::kEnding, closing});
   }
   for (const auto& [number, since] : intents_)
     pilots.push_back({PilotName(folder_.fleet().id, number), options_.limits.nodes_per_pilot});
   return pilots;
 }
 
-// The resources that the last joined pilot reported: Slurm may allocate more than was requested.
+// The resources that the last joined pilot reported: the engine may allocate more than was
+// requested.
 Resources Manager::CurrentNodeResources(const Situation& situation) const {
   Resources resources = options_.node_resources;
   for (const Host& host : situation.hosts)
@@ -194,7 +223,9 @@ Resources Manager::CurrentNodeResources(const Situation& situation) const {
   return resources;
 }
 
+// Does nothing while submissions are delayed.
 void Manager::SubmitPilots(int pilots, Clock::time_point now) {
+  if (hold_until_ && now < *hold_until_) return;
   for (int i = 0; i < pilots; ++i) {
     FleetFolder::Fleet fleet = folder_.fleet();
     const int64_t number = fleet.next++;
@@ -202,8 +233,7 @@ void Manager::SubmitPilots(int pilots, Clock::time_point now) {
     if (const Status saved = folder_.Save(std::move(fleet)); !saved.ok())
       return ReportOnce("save", saved.error().message);
     const std::string name = PilotName(folder_.fleet().id, number);
-    const Result<std::string> id =
-        tools_.Submit(SbatchOptions(options_.pilot, options_.places, name), options_.script);
+    const Result<std::string> id = engine_.Submit(name);
     // After kUnavailable the job may exist, so the intent stays until the queue shows it or it
     // expires.
     if (id.ok() || id.error().code == ErrorCode::kUnavailable) intents_[number] = now;
@@ -214,7 +244,8 @@ void Manager::SubmitPilots(int pilots, Clock::time_point now) {
         if (const Status saved = folder_.Save(std::move(fleet)); !saved.ok())
           ReportOnce("save", saved.error().message);
       }
-      return DelaySubmissions("Slurm refuses a pilot: " + id.error().message, now);
+      return DelaySubmissions(engine_.facts().name + " refuses a pilot: " + id.error().message,
+                              now);
     }
     print_("submitted " + name + " as job " + *id);
   }
@@ -232,14 +263,14 @@ void Manager::ReleaseUnneeded(const std::vector<Job>& jobs, const Situation& sit
       CancelIfOverdue(job, now);
       continue;
     }
-    if (job.phase() == Phase::kEnding) continue;
+    if (job.phase == Phase::kEnding) continue;
     const ConnectedExecutors executors = FindConnected(situation, job.name);
     if (executors.count > 0 && !executors.busy && record.away_since &&
         now - *record.away_since > kAwayTimeout) {
       const std::string missing = std::to_string(job.nodes - executors.count) + " of its " +
                                   std::to_string(job.nodes) + " executors ";
       Release(job, missing + (record.joined ? "have gone" : "have not joined"), now);
-      if (!record.joined) DelaySubmissions("their logs are " + LogPath(job), now);
+      if (!record.joined) DelaySubmissions("to see their logs, " + engine_.LogHint(job), now);
       continue;
     }
     alive_nodes += job.nodes;
@@ -264,31 +295,27 @@ void Manager::ReleaseUnneeded(const std::vector<Job>& jobs, const Situation& sit
 void Manager::Release(const Job& job, const std::string& why, Clock::time_point now) {
   print_("letting " + job.name + " go: " + why);
   records_.at(job.name).asked_at = now;
-  const bool runs = job.phase() == Phase::kRunning;
-  const Status status = runs ? tools_.RequestExit({job.id}) : tools_.Cancel({job.id});
-  if (!status.ok()) ReportOnce("scancel", "cannot end " + job.name + ": " + status.error().message);
+  const bool runs = job.phase == Phase::kRunning;
+  const Status status = runs ? engine_.RequestExit({job.id}) : engine_.Cancel({job.id});
+  if (!status.ok()) ReportOnce("end", "cannot end " + job.name + ": " + status.error().message);
 }
 
-// Cancels a pilot that was asked to leave more than kLeaveTimeout ago.
+// Cancels a pilot that was asked to leave more than EngineFacts::leave_timeout ago.
 void Manager::CancelIfOverdue(const Job& job, Clock::time_point now) {
   std::optional<Clock::time_point>& asked = records_.at(job.name).asked_at;
-  if (now - *asked < kLeaveTimeout) return;
+  if (now - *asked < engine_.facts().leave_timeout) return;
   asked = now;
-  const Status status = tools_.Cancel({job.id});
-  if (!status.ok()) ReportOnce("scancel", "cannot end " + job.name + ": " + status.error().message);
+  const Status status = engine_.Cancel({job.id});
+  if (!status.ok()) ReportOnce("end", "cannot end " + job.name + ": " + status.error().message);
 }
 
 // A hint for a pilot that has run for a while and has not joined; empty for other pilots.
 std::string Manager::DescribeMissingJoin(const Job& job) const {
   const auto record = records_.find(job.name);
   if (record == records_.end() || record->second.joined || record->second.asked_at) return "";
-  if (job.phase() != Phase::kRunning || job.ran <= kJoinTimeout) return "";
-  return job.name + " runs but has not joined; check that its node can reach " +
-         options_.places.server + ", and read its log " + LogPath(job);
-}
-
-std::string Manager::LogPath(const Job& job) const {
-  return (options_.places.logs / (job.name + (job.nodes > 1 ? ".*" : ".log"))).string();
+  if (job.phase != Phase::kRunning || !job.reason.empty() || job.ran <= kJoinTimeout) return "";
+  return job.name + " runs but has not joined; check that its node can reach " + options_.server +
+         ", and " + engine_.LogHint(job);
 }
 
 void Manager::DelaySubmissions(const std::string& reason, Clock::time_point now) {
@@ -308,26 +335,26 @@ void Manager::ReportOnce(const std::string& topic, const std::string& text) {
   if (!text.empty()) print_(text);
 }
 
-Result<int> EndAll(Tools& tools, const FleetFolder& folder, bool at_once,
-                   std::set<std::string>& told) {
-  const Result<std::vector<Job>> jobs = tools.Jobs(PilotPrefix(folder.fleet().id));
+Result<int> EndAll(Engine& engine, bool at_once, std::set<std::string>& told) {
+  const Result<std::vector<Job>> jobs = engine.Jobs();
   if (!jobs.ok()) return jobs.error();
   std::vector<std::string> running;
   std::vector<std::string> to_cancel;
   int remaining = 0;
   for (const Job& job : *jobs) {
-    if (job.phase() == Phase::kEnded) continue;
+    if (job.phase == Phase::kEnded) continue;
     ++remaining;
-    if (job.phase() == Phase::kEnding || !told.insert(job.id).second) continue;
-    (job.phase() == Phase::kRunning && !at_once ? running : to_cancel).push_back(job.id);
+    if ((job.phase == Phase::kEnding && !at_once) || !told.insert(job.id).second) continue;
+    (job.phase == Phase::kRunning && !at_once ? running : to_cancel).push_back(job.id);
   }
-  // scancel fails if a pilot ends at this moment; the next call tries again.
-  if (!running.empty() && !tools.RequestExit(running).ok())
+  // A request fails if a pilot ends at this moment; the next call tries again.
+  if (!running.empty() && !engine.RequestExit(running).ok())
     to_cancel.insert(to_cancel.end(), running.begin(), running.end());
   if (!to_cancel.empty()) {
-    if (const Status cancelled = tools.Cancel(to_cancel); !cancelled.ok()) return cancelled.error();
+    if (const Status cancelled = engine.Cancel(to_cancel); !cancelled.ok())
+      return cancelled.error();
   }
   return remaining;
 }
 
-}  // namespace attune::slurm
+}  // namespace attune::pilots

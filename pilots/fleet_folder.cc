@@ -1,4 +1,4 @@
-#include "slurm/fleet_folder.h"
+#include "pilots/fleet_folder.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include "system/files.h"
 #include "system/random_word.h"
 
-namespace attune::slurm {
+namespace attune::pilots {
 namespace {
 
 using Json = nlohmann::json;
@@ -19,16 +19,22 @@ constexpr size_t kIdBytes = 4;
 
 }  // namespace
 
-Result<FleetFolder> FleetFolder::Open(const std::filesystem::path& data_dir) {
-  FleetFolder folder(std::filesystem::absolute(data_dir).lexically_normal() / "slurm");
+FleetFolder::FleetFolder(const std::filesystem::path& data_dir, EngineFacts engine)
+    : engine_(std::move(engine)),
+      path_(std::filesystem::absolute(data_dir).lexically_normal() / engine_.command) {}
+
+Result<FleetFolder> FleetFolder::Open(const std::filesystem::path& data_dir,
+                                      const EngineFacts& engine) {
+  FleetFolder folder(data_dir, engine);
   if (Status read = folder.Read(); !read.ok()) return read.error();
   return folder;
 }
 
-Result<FleetFolder> FleetFolder::OpenOrCreate(const std::filesystem::path& data_dir) {
-  auto opened = Open(data_dir);
+Result<FleetFolder> FleetFolder::OpenOrCreate(const std::filesystem::path& data_dir,
+                                              const EngineFacts& engine) {
+  auto opened = Open(data_dir, engine);
   if (opened.ok() || opened.error().code != ErrorCode::kNotFound) return opened;
-  FleetFolder folder(std::filesystem::absolute(data_dir).lexically_normal() / "slurm");
+  FleetFolder folder(data_dir, engine);
   std::error_code error;
   std::filesystem::create_directories(folder.path_, error);
   if (error)
@@ -41,9 +47,9 @@ Result<FleetFolder> FleetFolder::OpenOrCreate(const std::filesystem::path& data_
 Status FleetFolder::Lock() {
   Result<UniqueFd> lock = LockFile(path_ / "lock", kPrivate);
   if (!lock.ok() && lock.error().code == ErrorCode::kConflict)
-    return Error{ErrorCode::kConflict, path_.string() +
-                                           " is in use by another `attune slurm up`; `attune slurm "
-                                           "down` ends that one and its pilots"};
+    return Error{ErrorCode::kConflict, path_.string() + " is in use by another `attune " +
+                                           engine_.command + " up`; `attune " + engine_.command +
+                                           " down` ends that one and its pilots"};
   if (!lock.ok()) return lock.error();
   lock_ = *std::move(lock);
   return Read();  // a previous manager may have saved a newer state
@@ -55,19 +61,17 @@ Status FleetFolder::Read() {
   if (!in)
     return Error{ErrorCode::kNotFound, "no pilots were ever started for " +
                                            path_.parent_path().string() +
-                                           "; start them with `attune slurm up`, or name another "
-                                           "data folder with --data-dir"};
+                                           "; start them with `attune " + engine_.command +
+                                           " up`, or name another data folder with --data-dir"};
   const Json json = ParseJson<Json>(in);
   const auto whole = [](const Json& value) { return value.is_number_integer(); };
   if (!json.is_object() || !json.contains("id") || !json["id"].is_string() ||
       !json.contains("next") || !whole(json["next"]))
-    return Error{ErrorCode::kCorrupt,
-                 file.string() +
-                     " is damaged; end its pilots (jobs named attune-… in `squeue`) with "
-                     "`scancel`, delete the file, and start again"};
+    return Error{ErrorCode::kCorrupt, file.string() + " is damaged; " + engine_.cleanup +
+                                          ", delete the file, and start again"};
   fleet_ = {.id = json["id"].get<std::string>(), .next = json["next"].get<int64_t>()};
-  if (json.contains("shared") && json["shared"].is_string())
-    fleet_.shared = json["shared"].get<std::string>();
+  for (const auto& [name, value] : json.items())
+    if (name != "id" && value.is_string()) fleet_.settings[name] = value.get<std::string>();
   if (json.contains("intents") && json["intents"].is_array()) {
     for (const Json& number : json["intents"])
       if (whole(number)) fleet_.intents.insert(number.get<int64_t>());
@@ -76,10 +80,8 @@ Status FleetFolder::Read() {
 }
 
 Status FleetFolder::Save(Fleet fleet) {
-  const Json json = {{"id", fleet.id},
-                     {"next", fleet.next},
-                     {"intents", fleet.intents},
-                     {"shared", fleet.shared.string()}};
+  Json json = fleet.settings;
+  json.update({{"id", fleet.id}, {"next", fleet.next}, {"intents", fleet.intents}});
   if (Status written = WriteWhole(path_ / "fleet.json", json.dump() + "\n", kPrivate);
       !written.ok())
     return written;
@@ -93,4 +95,4 @@ bool FleetFolder::stop_requested() const { return access((path_ / "down").c_str(
 
 void FleetFolder::ClearStopRequest() { unlink((path_ / "down").c_str()); }
 
-}  // namespace attune::slurm
+}  // namespace attune::pilots

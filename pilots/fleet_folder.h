@@ -2,16 +2,18 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 
 #include "base/result.h"
+#include "pilots/engine.h"
 #include "system/unique_fd.h"
 
-namespace attune::slurm {
+namespace attune::pilots {
 
-// The saved state of a fleet of pilots, in the folder `DATA-DIR/slurm`: the fleet's id, the next
-// pilot number, and the pilots that may be on their way to Slurm.
+// The saved state of a fleet of pilots: its id, the next pilot number, and the pilots that may be
+// on their way to the engine. The folder is DATA-DIR/COMMAND, such as DATA-DIR/slurm.
 //
 //   fleet.json   the state; replaced as a whole and synced
 //   lock         locked by the only manager
@@ -19,16 +21,18 @@ namespace attune::slurm {
 class FleetFolder {
  public:
   struct Fleet {
-    std::string id;                // eight random hexadecimal digits
-    int64_t next = 1;              // number of the next pilot
-    std::set<int64_t> intents;     // pilots that are being submitted, not in the queue yet
-    std::filesystem::path shared;  // folder that all nodes see: logs, script, executors' data
+    std::string id;             // eight random hexadecimal digits
+    int64_t next = 1;           // number of the next pilot
+    std::set<int64_t> intents;  // pilots that are being submitted, not in the queue yet
+    // What the engine needs to find its pilots and logs again, by name. No name is a member above.
+    std::map<std::string, std::string> settings;
   };
 
   // Opens the folder of a fleet. kNotFound: no fleet was ever created here.
-  static Result<FleetFolder> Open(const std::filesystem::path& data_dir);
+  static Result<FleetFolder> Open(const std::filesystem::path& data_dir, const EngineFacts& engine);
   // Opens the folder; creates a fleet if there is none.
-  static Result<FleetFolder> OpenOrCreate(const std::filesystem::path& data_dir);
+  static Result<FleetFolder> OpenOrCreate(const std::filesystem::path& data_dir,
+                                          const EngineFacts& engine);
 
   // Locks the folder until this object is destroyed. kConflict: another process holds the lock.
   Status Lock();
@@ -45,12 +49,13 @@ class FleetFolder {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  explicit FleetFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  FleetFolder(const std::filesystem::path& data_dir, EngineFacts engine);
   Status Read();
 
+  EngineFacts engine_;
   std::filesystem::path path_;
   Fleet fleet_;
   UniqueFd lock_;
 };
 
-}  // namespace attune::slurm
+}  // namespace attune::pilots

@@ -1,14 +1,14 @@
-#include "slurm/hours.h"
+#include "pilots/hours.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include "base/result.h"
-#include "slurm/fleet_folder.h"
+#include "pilots/fleet_folder.h"
 #include "system/files.h"
 
-namespace attune::slurm {
+namespace attune::pilots {
 namespace {
 
 using std::chrono::seconds;
@@ -17,13 +17,13 @@ using testing::HasSubstr;
 constexpr Resources kNode{.cpus = 16, .gpus = 2};
 constexpr double kHour = 3600;
 
-class SlurmHours : public testing::Test {
+class PilotHours : public testing::Test {
  protected:
-  SlurmHours() {
+  PilotHours() {
     std::string name = (std::filesystem::temp_directory_path() / "attune-hours-XXXXXX").string();
     folder_ = mkdtemp(name.data());
   }
-  ~SlurmHours() override { std::filesystem::remove_all(folder_); }
+  ~PilotHours() override { std::filesystem::remove_all(folder_); }
 
   HoursBook Open() { return *HoursBook::Open(folder_); }
   static Job RunningJob(int64_t ran, int nodes = 1) {
@@ -39,7 +39,7 @@ class SlurmHours : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(SlurmHours, SplitsHeldHoursIntoInUseAndIdle) {
+TEST_F(PilotHours, SplitsHeldHoursIntoInUseAndIdle) {
   HoursBook book = Open();
   Count(book, RunningJob(10), {});  // not joined yet: idle
   Count(book, RunningJob(20), {Node(16, 2)});
@@ -55,20 +55,20 @@ TEST_F(SlurmHours, SplitsHeldHoursIntoInUseAndIdle) {
   EXPECT_EQ(hours.unseen.nodes, 0);
 }
 
-TEST_F(SlurmHours, CountsNodesThatHaveNotJoinedAsHeld) {
+TEST_F(PilotHours, CountsNodesThatHaveNotJoinedAsHeld) {
   HoursBook book = Open();
   Count(book, RunningJob(36, 4), {Node(0, 0)});
   EXPECT_DOUBLE_EQ(book.hours().held.gpus, 4 * 2 * 36 / kHour);
   EXPECT_DOUBLE_EQ(book.hours().in_use.gpus, 2 * 36 / kHour);
 }
 
-TEST_F(SlurmHours, CountsNothingForAPendingJob) {
+TEST_F(PilotHours, CountsNothingForAPendingJob) {
   HoursBook book = Open();
   Count(book, {.name = "p", .state = "PENDING"}, {});
   EXPECT_EQ(book.hours().held.nodes, 0);
 }
 
-TEST_F(SlurmHours, CountsNoTimeTwiceAndLosesNoneAfterARestart) {
+TEST_F(PilotHours, CountsNoTimeTwiceAndLosesNoneAfterARestart) {
   {
     HoursBook book = Open();
     Count(book, RunningJob(10), {Node(0, 0)});
@@ -81,7 +81,7 @@ TEST_F(SlurmHours, CountsNoTimeTwiceAndLosesNoneAfterARestart) {
   EXPECT_DOUBLE_EQ(next.hours().in_use.gpus, 2 * 20 / kHour);
 }
 
-TEST_F(SlurmHours, CountsUnobservedTimeAsUnseen) {
+TEST_F(PilotHours, CountsUnobservedTimeAsUnseen) {
   HoursBook book = Open();
   Count(book, RunningJob(30), {Node(0, 0)});
   Count(book, RunningJob(30 + 61), {Node(0, 0)});
@@ -94,14 +94,14 @@ TEST_F(SlurmHours, CountsUnobservedTimeAsUnseen) {
   EXPECT_DOUBLE_EQ(hours.unseen.nodes, 61 / kHour) << "a gap of a minute is observed";
 }
 
-TEST_F(SlurmHours, KeepsTheSizeOfAPilotWhoseExecutorsLeft) {
+TEST_F(PilotHours, KeepsTheSizeOfAPilotWhoseExecutorsLeft) {
   HoursBook book = Open();
   Count(book, RunningJob(10), {{"p", {.cpus = 64, .gpus = 8}, {.cpus = 64, .gpus = 8}, "p"}});
   Count(book, RunningJob(20), {});
   EXPECT_DOUBLE_EQ(book.hours().held.gpus, 8 * 20 / kHour);
 }
 
-TEST_F(SlurmHours, KeepsHoursOfPilotsThatSlurmNoLongerLists) {
+TEST_F(PilotHours, KeepsHoursOfPilotsThatTheEngineNoLongerLists) {
   HoursBook book = Open();
   Count(book, RunningJob(36), {});
   ASSERT_TRUE(book.Count({}, {}, kNode).ok());
@@ -109,7 +109,7 @@ TEST_F(SlurmHours, KeepsHoursOfPilotsThatSlurmNoLongerLists) {
   EXPECT_DOUBLE_EQ(Open().hours().held.nodes, 0.01);
 }
 
-TEST_F(SlurmHours, RefusesADamagedFile) {
+TEST_F(PilotHours, RefusesADamagedFile) {
   ASSERT_TRUE(WriteWhole(folder_ / "hours.json", "{\"held\": 3}", kPrivate).ok());
   const auto book = HoursBook::Open(folder_);
   EXPECT_EQ(book.error().code, ErrorCode::kCorrupt);
@@ -117,4 +117,4 @@ TEST_F(SlurmHours, RefusesADamagedFile) {
 }
 
 }  // namespace
-}  // namespace attune::slurm
+}  // namespace attune::pilots

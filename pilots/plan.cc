@@ -1,11 +1,11 @@
-#include "slurm/plan.h"
+#include "pilots/plan.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <tuple>
 
-namespace attune::slurm {
+namespace attune::pilots {
 namespace {
 
 // A host to place workers on.
@@ -204,4 +204,4 @@ Plan MakePlan(std::vector<GangDemand> demands, const std::vector<Host>& hosts,
   return Planner(hosts, pilots, node, limits).MakePlan(demands);
 }
 
-}  // namespace attune::slurm
+}  // namespace attune::pilots

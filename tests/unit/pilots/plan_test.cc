@@ -1,9 +1,9 @@
-#include "slurm/plan.h"
+#include "pilots/plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace attune::slurm {
+namespace attune::pilots {
 namespace {
 
 using testing::ElementsAre;
@@ -34,12 +34,12 @@ Plan Make(std::vector<GangDemand> wanted, std::vector<Host> hosts, std::vector<P
   return MakePlan(std::move(wanted), hosts, pilots, kPilot, limits);
 }
 
-TEST(SlurmPlan, SubmitsNothingWithoutWaitingGangs) {
+TEST(PilotPlan, SubmitsNothingWithoutWaitingGangs) {
   EXPECT_EQ(Make({}, {}, {}, {0, 8}).submit, 0);
   EXPECT_EQ(Make({}, {}, {{"a"}}, {3, 8}).submit, 2) << "but the minimum is kept";
 }
 
-TEST(SlurmPlan, SubmitsThePilotsThatGangsNeed) {
+TEST(PilotPlan, SubmitsThePilotsThatGangsNeed) {
   EXPECT_EQ(Make({Gangs(1, 1)}, {}, {}, {0, 8}).submit, 1);
   EXPECT_EQ(Make({Gangs(2, 1)}, {}, {}, {0, 8}).submit, 1) << "two workers of 8 CPUs share one";
   EXPECT_EQ(Make({Gangs(5, 1)}, {}, {}, {0, 8}).submit, 3);
@@ -47,14 +47,14 @@ TEST(SlurmPlan, SubmitsThePilotsThatGangsNeed) {
   EXPECT_EQ(Make({Gangs(3, 1, 1, 2)}, {}, {}, {0, 8}).submit, 3) << "GPUs bind";
 }
 
-TEST(SlurmPlan, SubmitsAtMostTheLimit) {
+TEST(PilotPlan, SubmitsAtMostTheLimit) {
   EXPECT_EQ(Make({Gangs(1000, 2)}, {}, {}, {0, 3}).submit, 3);
   EXPECT_EQ(Make({Gangs(1000, 2)}, {Joined("a", 0)}, {{"a"}, {"b"}}, {0, 3}).submit, 1);
   EXPECT_EQ(Make({Gangs(1000, 2)}, {}, {{"a", 1, true}, {"b"}, {"c"}}, {0, 3}).submit, 0)
       << "one that ends still has its node";
 }
 
-TEST(SlurmPlan, GangsOnAPilotThatEndsSoonNeedAnother) {
+TEST(PilotPlan, GangsOnAPilotThatEndsSoonNeedAnother) {
   const Pilot closing{.name = "a", .closing = true};
   EXPECT_EQ(Make({}, {Joined("a", 4)}, {closing}, {0, 8}).submit, 1);
   EXPECT_EQ(Make({}, {Joined("a", 4)}, {closing}, {0, 1}).submit, 0) << "it still has its node";
@@ -66,14 +66,14 @@ TEST(SlurmPlan, GangsOnAPilotThatEndsSoonNeedAnother) {
       << "waiting gangs must not start there";
 }
 
-TEST(SlurmPlan, AGangGetsAllMissingPilotsOrNone) {
+TEST(PilotPlan, AGangGetsAllMissingPilotsOrNone) {
   const Plan plan = Make({Gangs(1, 6)}, {Joined("a", 0)}, {{"a"}}, {0, 3});
   EXPECT_EQ(plan.submit, 0) << "two pilots would wait for a third";
   EXPECT_THAT(plan.impossible, IsEmpty()) << "once `a` is free it can run";
   EXPECT_EQ(Make({Gangs(1, 6)}, {Joined("a", 8)}, {{"a"}}, {0, 4}).submit, 3);
 }
 
-TEST(SlurmPlan, SubmitsNoPilotsWithoutRequiredLabels) {
+TEST(PilotPlan, SubmitsNoPilotsWithoutRequiredLabels) {
   GangDemand labelled = Gangs(1, 4);
   labelled.missing_labels = "gpu=h100";
   const Plan plan = Make({labelled}, {}, {}, {0, 8});
@@ -81,37 +81,37 @@ TEST(SlurmPlan, SubmitsNoPilotsWithoutRequiredLabels) {
   EXPECT_THAT(plan.impossible, ElementsAre(Field(&Hindrance::text, HasSubstr("gpu=h100"))));
 }
 
-TEST(SlurmPlan, DoesNotCountExecutorsWithoutRequiredLabels) {
+TEST(PilotPlan, DoesNotCountExecutorsWithoutRequiredLabels) {
   GangDemand labelled = Gangs(1, 2);
   EXPECT_EQ(Make({labelled}, {NoPilot("desk")}, {}, {0, 8}).submit, 0);
   labelled.excluded_executors = {"desk"};
   EXPECT_EQ(Make({labelled}, {NoPilot("desk")}, {}, {0, 8}).submit, 1);
 }
 
-TEST(SlurmPlan, CountsSubmittedPilots) {
+TEST(PilotPlan, CountsSubmittedPilots) {
   const Plan plan = Make({Gangs(1, 4)}, {}, {{"a"}, {"b"}}, {0, 8});
   EXPECT_EQ(plan.submit, 0);
   EXPECT_THAT(plan.needed, ElementsAre("a", "b"));
 }
 
-TEST(SlurmPlan, PlansTheLargestGangFirst) {
+TEST(PilotPlan, PlansTheLargestGangFirst) {
   EXPECT_EQ(Make({Gangs(1, 1), Gangs(1, 6)}, {}, {}, {0, 3}).submit, 3)
       << "after the small gang, the large one would not fit";
 }
 
-TEST(SlurmPlan, NeedsAnIdlePilotWhoseGangWaitsForAnotherPilot) {
+TEST(PilotPlan, NeedsAnIdlePilotWhoseGangWaitsForAnotherPilot) {
   const Plan plan = Make({Gangs(1, 4)}, {Joined("a")}, {{"a"}, {"b"}, {"c"}}, {0, 8});
   EXPECT_TRUE(plan.needed.contains("a"));
   EXPECT_EQ(plan.needed.size(), 2u);
 }
 
-TEST(SlurmPlan, CountsExecutorsOutsidePilotsAndNeverReleasesThem) {
+TEST(PilotPlan, CountsExecutorsOutsidePilotsAndNeverReleasesThem) {
   const Plan plan = Make({Gangs(2, 1)}, {NoPilot("login")}, {}, {0, 8});
   EXPECT_EQ(plan.submit, 0);
   EXPECT_THAT(plan.needed, IsEmpty());
 }
 
-TEST(SlurmPlan, ReportsImpossibleGangsAndSubmitsNothing) {
+TEST(PilotPlan, ReportsImpossibleGangsAndSubmitsNothing) {
   const Plan wide = Make({Gangs(1, 7)}, {}, {}, {0, 3});
   EXPECT_EQ(wide.submit, 0);
   ASSERT_EQ(wide.impossible.size(), 1u);
@@ -125,7 +125,7 @@ TEST(SlurmPlan, ReportsImpossibleGangsAndSubmitsNothing) {
       << "the impossible gang does not block others";
 }
 
-TEST(SlurmPlan, AnElasticGangGetsPilotsUpToTheLimit) {
+TEST(PilotPlan, AnElasticGangGetsPilotsUpToTheLimit) {
   GangDemand elastic = Gangs(1, 100);
   elastic.min_workers = 2;
   const Plan plan = Make({elastic}, {}, {}, {0, 3});
@@ -133,7 +133,7 @@ TEST(SlurmPlan, AnElasticGangGetsPilotsUpToTheLimit) {
   EXPECT_THAT(plan.impossible, IsEmpty());
 }
 
-TEST(SlurmPlan, CountsPilotsWithSeveralNodesByNodes) {
+TEST(PilotPlan, CountsPilotsWithSeveralNodesByNodes) {
   EXPECT_EQ(Make({Gangs(1, 1)}, {}, {}, {0, 8, 4}).submit, 1);
   EXPECT_EQ(Make({Gangs(1, 8)}, {}, {}, {0, 8, 4}).submit, 1) << "four nodes of two workers";
   EXPECT_EQ(Make({Gangs(1, 9)}, {}, {}, {0, 8, 4}).submit, 2);
@@ -143,38 +143,38 @@ TEST(SlurmPlan, CountsPilotsWithSeveralNodesByNodes) {
       << "a pilot of another size, from an earlier manager";
 }
 
-TEST(SlurmPlan, RoundsTheMinimumUpToPilotsWithinTheMaximum) {
+TEST(PilotPlan, RoundsTheMinimumUpToPilotsWithinTheMaximum) {
   EXPECT_EQ(Make({}, {}, {}, {1, 8, 4}).submit, 1);
   EXPECT_EQ(Make({}, {}, {}, {5, 8, 4}).submit, 2);
   EXPECT_EQ(Make({}, {}, {{"a", 3}}, {4, 6, 4}).submit, 0) << "one more would be seven nodes";
 }
 
-TEST(SlurmPlan, AGangOnAllNodesOfAPilotNeedsOnlyThatPilot) {
+TEST(PilotPlan, AGangOnAllNodesOfAPilotNeedsOnlyThatPilot) {
   const Plan plan = Make({Gangs(1, 4)}, {Node("a", 0), Node("a", 1), Node("b", 0), Node("b", 1)},
                          {{"a", 2}, {"b", 2}}, {0, 8, 2});
   EXPECT_EQ(plan.submit, 0);
   EXPECT_THAT(plan.needed, ElementsAre("a"));
 }
 
-TEST(SlurmPlan, CountsNodesThatHaveNotJoined) {
+TEST(PilotPlan, CountsNodesThatHaveNotJoined) {
   const Plan plan = Make({Gangs(1, 4)}, {Node("a", 1)}, {{"a", 2}}, {0, 8, 2});
   EXPECT_EQ(plan.submit, 0);
   EXPECT_THAT(plan.needed, ElementsAre("a"));
 }
 
-TEST(SlurmPlan, DoesNotCountNodesOfAnEndingPilot) {
+TEST(PilotPlan, DoesNotCountNodesOfAnEndingPilot) {
   EXPECT_EQ(Make({Gangs(1, 1)}, {Node("a", 0)}, {{"a", 2, true}}, {0, 8, 2}).submit, 1);
   EXPECT_EQ(Make({Gangs(1, 1)}, {Node("a", 0)}, {{"a", 2, true}}, {0, 3, 2}).submit, 0);
 }
 
-TEST(SlurmPlan, DoesNotCountADrainedNode) {
+TEST(PilotPlan, DoesNotCountADrainedNode) {
   Host drained = Node("a", 0);
   drained.takes_gangs = false;
   EXPECT_EQ(Make({Gangs(1, 4)}, {drained, Node("a", 1)}, {{"a", 2}}, {0, 2, 2}).submit, 0);
   EXPECT_EQ(Make({Gangs(1, 4)}, {drained, Node("a", 1)}, {{"a", 2}}, {0, 4, 2}).submit, 1);
 }
 
-TEST(SlurmPlan, ReportsImpossibleGangsInPilots) {
+TEST(PilotPlan, ReportsImpossibleGangsInPilots) {
   const Plan plan = Make({Gangs(1, 13)}, {}, {}, {0, 6, 3});
   EXPECT_EQ(plan.submit, 0);
   ASSERT_EQ(plan.impossible.size(), 1u);
@@ -183,4 +183,4 @@ TEST(SlurmPlan, ReportsImpossibleGangsInPilots) {
 }
 
 }  // namespace
-}  // namespace attune::slurm
+}  // namespace attune::pilots

@@ -1,4 +1,4 @@
-#include "slurm/hours.h"
+#include "pilots/hours.h"
 
 #include <algorithm>
 #include <fstream>
@@ -7,10 +7,9 @@
 
 #include "base/result.h"
 #include "json/parse.h"
-#include "slurm/fleet_folder.h"
 #include "system/files.h"
 
-namespace attune::slurm {
+namespace attune::pilots {
 namespace {
 
 using Json = nlohmann::json;
@@ -98,7 +97,7 @@ Status HoursBook::Count(const std::vector<Job>& jobs, const std::vector<Host>& h
     }
     const std::chrono::seconds passed = job.ran - std::exchange(counted.time, job.ran);
     written_ = false;
-    if (passed < std::chrono::seconds(0)) continue;  // Slurm restarted the job
+    if (passed < std::chrono::seconds(0)) continue;  // the engine restarted the job
     Add(hours_.held, counted.size, passed);
     const bool unseen = passed > kUnseenAfter;
     Add(unseen ? hours_.unseen : hours_.in_use, unseen ? counted.size : used, passed);
@@ -127,4 +126,4 @@ Status HoursBook::Write() {
   return {};
 }
 
-}  // namespace attune::slurm
+}  // namespace attune::pilots

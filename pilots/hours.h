@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "slurm/plan.h"
-#include "slurm/tools.h"
+#include "pilots/engine.h"
+#include "pilots/plan.h"
 
-namespace attune::slurm {
+namespace attune::pilots {
 
 // Node-hours, CPU-hours and GPU-hours.
 struct Amount {
@@ -19,7 +19,7 @@ struct Amount {
   double gpus = 0;
 };
 
-// The resources that a fleet's pilots got from Slurm, and how they were used.
+// The resources that a fleet's pilots got, and how they were used.
 struct Hours {
   Amount held;    // allocated to pilots, from their start to their end, joined or not
   Amount in_use;  // the part of `held` that gangs used
@@ -27,9 +27,10 @@ struct Hours {
   Amount idle() const;
 };
 
-// Counts the hours in `DATA-DIR/slurm/hours.json`. Slurm reports how long each job has run, and the
-// file also stores how much of that time was counted. So a manager that is killed and started again
-// counts no time twice and loses no time. Only the use of the last seconds can be lost.
+// Counts the hours in the file `hours.json` of the fleet's folder. The engine reports how long each
+// job has run, and the file also stores how much of that time was counted. So a manager that is
+// killed and started again counts no time twice and loses no time. Only the use of the last seconds
+// can be lost.
 class HoursBook {
  public:
   // A longer time between two counts is unseen.
@@ -49,7 +50,7 @@ class HoursBook {
   const Hours& hours() const { return hours_; }
 
  private:
-  // A pilot that Slurm still lists.
+  // A pilot that the engine still lists.
   struct CountedPilot {
     std::chrono::seconds time{0};  // the part of its run time that was counted
     Amount size;                   // its nodes, CPUs and GPUs
@@ -65,4 +66,4 @@ class HoursBook {
   std::chrono::steady_clock::time_point written_at_;
 };
 
-}  // namespace attune::slurm
+}  // namespace attune::pilots
