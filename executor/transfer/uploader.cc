@@ -1,6 +1,5 @@
 #include "executor/transfer/uploader.h"
 
-#include <linux/ioprio.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -87,11 +86,14 @@ Result<UploadRequest> MakeRequest(const gang::Folders& folders, const v1::Upload
 
 // Lowers the priorities of CPU and disk of this thread, and of processes that it starts.
 void LowerPriority() {
+  // Names of <linux/ioprio.h>, which C++ cannot include: a parameter in it is called `class`.
+  constexpr int kWhoProcess = 1;       // IOPRIO_WHO_PROCESS
+  constexpr int kClassBestEffort = 2;  // IOPRIO_CLASS_BE
+  constexpr int kClassShift = 13;      // IOPRIO_CLASS_SHIFT
   constexpr int kThisThread = 0;
-  constexpr int kIoPriorityOfThread = 1;  // IOPRIO_WHO_PROCESS
   setpriority(PRIO_PROCESS, kThisThread, kNiceness);
-  syscall(SYS_ioprio_set, kIoPriorityOfThread, kThisThread,
-          IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, kDiskPriority));
+  syscall(SYS_ioprio_set, kWhoProcess, kThisThread,
+          kClassBestEffort << kClassShift | kDiskPriority);
 }
 
 }  // namespace
