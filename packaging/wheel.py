@@ -28,7 +28,7 @@ def metadata(about):
              *(f"Project-URL: {name}, {url}" for name, url in about.get("urls", {}).items()),
              *(line for extra, needed in about["optional-dependencies"].items()
                for line in (f"Provides-Extra: {extra}",
-                            *(f"Requires-Dist: {each}; extra == '{extra}'" for each in needed))),
+                            *(f'Requires-Dist: {each}; extra == "{extra}"' for each in needed))),
              f"Requires-Python: {about['requires-python']}", "Description-Content-Type: text/markdown"]
     return "\n".join(lines) + "\n\n" + (PACKAGE / about["readme"]).read_text()
 

@@ -160,7 +160,7 @@ class Wheel(Folder):
         self.assertEqual(read["Keywords"].split(","), about["keywords"])
         self.assertEqual(read.get_all("Provides-Extra"), ["storage"])
         self.assertEqual(read.get_all("Requires-Dist"),
-                         [f"{each}; extra == 'storage'" for each in about["optional-dependencies"]["storage"]])
+                         [f'{each}; extra == "storage"' for each in about["optional-dependencies"]["storage"]])
         self.assertEqual(read["Description-Content-Type"], "text/markdown")
         self.assertEqual(read.get_payload(), (PACKAGE / "PYPI.md").read_text())
 
