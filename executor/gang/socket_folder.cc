@@ -1,16 +1,14 @@
 #include "executor/gang/socket_folder.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "system/system_error.h"
@@ -21,34 +19,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The start of a folder's name, which is attune-USER-PROCESS-RANDOM.
+constexpr int kAttemptsMax = 10;
+
+// The start of a folder's name, which is attune-USER-RANDOM.
 std::string Prefix() { return "attune-" + std::to_string(geteuid()) + "-"; }
 
-bool IsOfThisUser(const fs::path& folder) {
-  struct stat status {};
-  return lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         status.st_uid == geteuid();
-}
-
-// Whether the process in the name has ended.
-bool IsGone(std::string_view name) {
-  pid_t process = 0;
-  const auto read = std::from_chars(name.data(), name.data() + name.size(), process);
-  if (read.ec != std::errc() || process <= 0) return false;
-  return kill(process, 0) != 0 && errno == ESRCH;
+// Locks the folder. Empty if another process holds the lock, or if the folder is not of this user or
+// no longer at this path.
+UniqueFd TryLock(const fs::path& folder) {
+  UniqueFd lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat locked {};
+  struct stat named {};
+  if (!lock || fstat(lock.get(), &locked) != 0 || locked.st_uid != geteuid() ||
+      flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    return UniqueFd();
+  // Another executor may have removed the folder before it was locked.
+  if (lstat(folder.c_str(), &named) != 0 || named.st_ino != locked.st_ino) return UniqueFd();
+  return lock;
 }
 
 void RemoveLeftFolders(const fs::path& parent) {
-  const std::string prefix = Prefix();
   std::error_code failed;
   for (auto entry = fs::directory_iterator(parent, failed);
        !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
-    const std::string name = entry->path().filename().string();
-    if (!name.starts_with(prefix) || !IsGone(std::string_view(name).substr(prefix.size())) ||
-        !IsOfThisUser(entry->path()))
-      continue;
+    if (!entry->path().filename().string().starts_with(Prefix())) continue;
+    const UniqueFd lock = TryLock(entry->path());
     std::error_code ignored;
-    fs::remove_all(entry->path(), ignored);
+    if (lock) fs::remove_all(entry->path(), ignored);
   }
 }
 
@@ -56,14 +53,23 @@ void RemoveLeftFolders(const fs::path& parent) {
 
 Result<SocketFolder> SocketFolder::Make(const fs::path& parent) {
   RemoveLeftFolders(parent);
-  std::string path = parent / (Prefix() + std::to_string(getpid()) + "-XXXXXX");
-  if (mkdtemp(path.data()) == nullptr)
-    return SystemError("cannot make a folder for sockets in " + parent.string(), errno);
-  return SocketFolder(path);
+  for (int i = 0; i < kAttemptsMax; ++i) {
+    std::string path = parent / (Prefix() + "XXXXXX");
+    if (mkdtemp(path.data()) == nullptr)
+      return SystemError("cannot make a folder for sockets in " + parent.string(), errno);
+    // Another executor that starts now may see the folder before it is locked, and remove it.
+    if (UniqueFd lock = TryLock(path)) return SocketFolder(path, std::move(lock));
+  }
+  return Error{ErrorCode::kUnavailable,
+               "cannot lock a folder for sockets in " + parent.string() +
+                   ": its file system has no locks, or other executors remove it"};
 }
 
 SocketFolder::SocketFolder(SocketFolder&& other) noexcept
-    : path_(std::exchange(other.path_, {})), last_(other.last_), free_(std::move(other.free_)) {}
+    : path_(std::exchange(other.path_, {})),
+      lock_(std::move(other.lock_)),
+      last_(other.last_),
+      free_(std::move(other.free_)) {}
 
 SocketFolder::~SocketFolder() {
   if (path_.empty()) return;

@@ -16,8 +16,9 @@ struct PathSocket {
 };
 
 // A folder in /tmp with mode 0700 for the sockets of one executor. It is not in the data folder,
-// because the path of a socket has at most 108 bytes. The destructor removes it. The next executor
-// of this user removes the folders of killed executors.
+// because the path of a socket has at most 108 bytes. The destructor removes it. The executor holds
+// a lock on its folder, so the next executor of this user can remove the folders of killed executors.
+// Locks work across containers that share /tmp; process numbers do not.
 class SocketFolder {
  public:
   static Result<SocketFolder> Make(const std::filesystem::path& parent = "/tmp");
@@ -37,11 +38,13 @@ class SocketFolder {
   void Return(PathSocket socket);
 
  private:
-  explicit SocketFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  SocketFolder(std::filesystem::path path, UniqueFd lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
 
   std::filesystem::path NextPath() { return path_ / std::to_string(++last_); }
 
   std::filesystem::path path_;  // empty: moved from
+  UniqueFd lock_;
   uint64_t last_ = 0;
   std::vector<PathSocket> free_;
 };

@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 #include "executor/gang/socket_folder.h"
 #include "system/unix_sockets.h"
@@ -136,17 +139,34 @@ TEST_F(DescendantsTest, RemovesTheSocketWithTheGang) {
   EXPECT_FALSE(std::filesystem::exists(socket.parent_path()));
 }
 
-TEST(SocketFolderTest, RemovesFoldersOfKilledExecutors) {
+// An executor in another container has another view of process numbers, so only the lock counts.
+TEST(SocketFolderTest, RemovesOnlyFoldersThatNoExecutorHolds) {
   const TempDir parent;
-  const std::string prefix = "attune-" + std::to_string(geteuid()) + "-";
-  const auto dead = parent.path() / (prefix + "999999999-abcdef");
-  const auto alive = parent.path() / (prefix + std::to_string(getpid()) + "-abcdef");
+  const auto dead = parent.path() / ("attune-" + std::to_string(geteuid()) + "-abcdef");
   std::filesystem::create_directories(dead);
-  std::filesystem::create_directories(alive);
-  const Result<SocketFolder> folder = SocketFolder::Make(parent.path());
-  ASSERT_TRUE(folder.ok());
+  const Result<SocketFolder> first = SocketFolder::Make(parent.path());
+  ASSERT_TRUE(first.ok());
   EXPECT_FALSE(std::filesystem::exists(dead));
-  EXPECT_TRUE(std::filesystem::exists(alive));
+  const Result<SocketFolder> second = SocketFolder::Make(parent.path());
+  ASSERT_TRUE(second.ok());
+  EXPECT_TRUE(std::filesystem::exists(first->path()));
+  EXPECT_NE(first->path(), second->path());
+}
+
+TEST(SocketFolderTest, ExecutorsThatStartAtOnceKeepTheirFolders) {
+  const TempDir parent;
+  std::vector<std::thread> executors;
+  std::mutex mutex;
+  std::vector<SocketFolder> folders;
+  for (int i = 0; i < 16; ++i)
+    executors.emplace_back([&] {
+      Result<SocketFolder> folder = SocketFolder::Make(parent.path());
+      const std::lock_guard lock(mutex);
+      EXPECT_TRUE(folder.ok());
+      if (folder.ok()) folders.push_back(*std::move(folder));
+    });
+  for (std::thread& executor : executors) executor.join();
+  for (const SocketFolder& folder : folders) EXPECT_TRUE(std::filesystem::exists(folder.path()));
 }
 
 TEST(SocketFolderTest, ReturnedSocketsGetANewPath) {
