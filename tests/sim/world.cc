@@ -16,7 +16,8 @@ constexpr int64_t kMaxQuietUs =
     24 * kHourUs;  // every sweep must end within this time after the last fault
 constexpr int64_t kQuietMinuteUs = 60 * kSecondUs;
 constexpr int64_t kMaxAwayUs = 60 * kSecondUs;  // absence of an executor
-constexpr int64_t kInventoryUs = kMaxAwayUs;  // time after a restore in which all executors answer
+// Time in which the server hears that files are missing, after the executor found that.
+constexpr int64_t kInventoryUs = kMaxAwayUs;
 constexpr int64_t kMaxGraceMs = 60'000;       // time that a leaving executor gives its gangs
 constexpr int64_t kWarningUs =
     50 * kSecondUs;  // between the order to leave and the end of the lifetime
@@ -247,8 +248,10 @@ std::string World::UnfinishedWork() const {
 // checkpoint if its trial ends before the executor reports that the file is gone.
 void World::NoteLostFiles(const Event& event) {
   const auto* ended = std::get_if<TrialEnded>(&event.fact);
-  if (ended == nullptr || timeline_.now().us - restored_at_.us > kInventoryUs) return;
+  if (ended == nullptr || !reality_.WasLogRestored()) return;
   for (const CheckpointBook& checkpoint : books_.Find(ended->trial)->checkpoints) {
+    if (timeline_.now().us - reality_.MissingFilesFoundAt(checkpoint.executor).us > kInventoryUs)
+      continue;
     if (!checkpoint.dropped && !reality_.HasFile(checkpoint.ref.path))
       reality_.OnFileLost(checkpoint.ref.path);
   }
@@ -295,7 +298,6 @@ bool World::OnRestore() {
   RereadLog();
 
   reality_.OnLogRestored();
-  restored_at_ = timeline_.now();
   const auto is_known = [this](const gang::AttemptId& attempt) {
     const TrialBook* trial = books_.Find(TrialOf(attempt));
     return trial != nullptr && trial->live && trial->live->epoch == Epoch(attempt.epoch);

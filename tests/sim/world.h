@@ -98,7 +98,6 @@ class World final : private ServerObserver {
     size_t inputs = 0;
   };
   std::optional<Backup> backup_;
-  Time restored_at_;
 };
 
 }  // namespace attune::sim

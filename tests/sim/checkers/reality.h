@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -90,8 +91,21 @@ class Reality {
   void OnFileLost(const std::string& path) { lost_files_.insert(path); }
   bool IsLost(const std::string& path) const { return lost_files_.contains(path); }
   // After a restore, the file of any checkpoint to resume from may be missing.
-  void OnLogRestored() { restored_ = true; }
+  void OnLogRestored() {
+    restored_ = true;
+    missing_found_at_.clear();
+  }
   bool WasLogRestored() const { return restored_; }
+  // After a restore, the executor has looked for missing files and reports them.
+  void OnMissingFilesFound(const std::string& executor, Time now) {
+    missing_found_at_[executor] = now;
+  }
+  // When it did so last; the end of time if it has not done so since the restore.
+  Time MissingFilesFoundAt(const std::string& executor) const {
+    const auto found = missing_found_at_.find(executor);
+    return found == missing_found_at_.end() ? Time{std::numeric_limits<int64_t>::max()}
+                                            : found->second;
+  }
   void OnFileDeleted(const std::string& path) { files_.erase(path); }
   // The executor deleted all files below this path in its folder.
   void SweepDeleted(const std::string& path, const std::string& executor);
@@ -129,6 +143,7 @@ class Reality {
   std::set<std::pair<std::string, uint64_t>> claims_;           // folder and epoch of each attempt
   std::set<std::string> stored_;
   std::set<std::string> lost_files_;
+  std::map<std::string, Time> missing_found_at_;  // by executor
   std::set<std::string> of_lost_attempts_;
   bool restored_ = false;
 };

@@ -392,8 +392,10 @@ void Host::FindMissing(const v1::Inventory& inventory) {
   ++removal_round_;
   removals_.clear();
   sweep_removals_.clear();
-  if (environment_.variant == Variant::kForgetsInventory) return;
-  ScheduleAfter(environment_.random.Integer(0, kMaxDeleteUs), [this, inventory] {
+  const int64_t delay_us = environment_.random.Integer(0, kMaxDeleteUs);
+  ScheduleAfter(delay_us, [this, inventory] {
+    environment_.reality.OnMissingFilesFound(name_, environment_.timeline.now());
+    if (environment_.variant == Variant::kForgetsInventory) return;
     for (const v1::CheckpointName& checkpoint : inventory.checkpoints()) {
       const std::string path = gang::Folders(kDataDir).Checkpoints(
                                    {.sweep = checkpoint.sweep(), .trial = checkpoint.trial()}) /
