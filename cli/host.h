@@ -93,7 +93,8 @@ struct ExecutorOptions {
   std::optional<double> seconds_left;  // until a batch system ends the executor; nullopt: no limit
   // Time for trials to save a checkpoint and exit after a request to end.
   double grace_seconds = 20;
-  bool shared_data = false;  // as in ServeOptions
+  bool shared_data = false;     // as in ServeOptions
+  bool temporary_data = false;  // data_dir is deleted when the executor ends
 };
 
 // A server in this process, possibly with an executor. Destroying it ends the executor's gangs and

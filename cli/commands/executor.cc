@@ -64,6 +64,9 @@ void ExecutorFlags::AddTo(CLI::App& command) {
       ->capture_default_str();
   AddLabels(command, labels);
   AddSharedData(command, options.shared_data);
+  command.add_flag("--temporary-data", options.temporary_data,
+                   "The data folder is deleted with the executor, as in a container: while it "
+                   "leaves, it waits until others have fetched its checkpoints");
   command
       .add_option("--data-dir", options.data_dir, "Folder for logs and checkpoints of its trials")
       ->type_name("DIR")

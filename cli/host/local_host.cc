@@ -286,6 +286,7 @@ Status RunExecutor(const ExecutorOptions& options, Interrupt& interrupt) {
     };
   }
   if (options.copies_bytes) agent.copies_bytes_max = static_cast<uint64_t>(*options.copies_bytes);
+  agent.temporary_data = options.temporary_data;
   if (options.seconds_left)
     agent.time_left = std::chrono::milliseconds(std::llround(*options.seconds_left * 1000));
   if (std::getenv("SLURM_JOB_ID") != nullptr) agent.gang_timing.leave_grace = kJobSignalSpread;

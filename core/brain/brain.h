@@ -76,9 +76,9 @@ class Brain {
   }
 
   // Whether an executor that is leaving must stay, because others still have to fetch its
-  // checkpoints.
-  bool IsNeeded(const std::string& executor) const {
-    return attune::IsNeeded(state_, reachable_, executor);
+  // checkpoints. `or_later`: also others that have not joined yet.
+  bool IsNeeded(const std::string& executor, bool or_later) const {
+    return attune::IsNeeded(state_, reachable_, executor, or_later);
   }
 
   std::vector<attune::Demand> Demands() const { return attune::Demands(state_, reachable_); }

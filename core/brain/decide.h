@@ -65,8 +65,10 @@ inline constexpr int kDemandGangsMax = 1000;
 std::vector<Demand> Demands(const State& state, const Reachable& reachable);
 
 // Whether this executor is the only one from which the checkpoint of a trial can be fetched, and
-// the trial starts on another executor, now or next.
-bool IsNeeded(const State& state, const Reachable& reachable, const std::string& executor);
+// the trial starts on another executor, now or next. `or_later`: also on an executor that has not
+// joined yet.
+bool IsNeeded(const State& state, const Reachable& reachable, const std::string& executor,
+              bool or_later = false);
 
 // Why this trial does not run. Empty if it runs, or if it has ended.
 std::string Waiting(const State& state, const Trial& trial, const Reachable& reachable);

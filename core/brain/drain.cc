@@ -91,7 +91,8 @@ void DecideLeave(const State& state, const LeaveExecutor& command, Facts& facts)
   }
 }
 
-bool IsNeeded(const State& state, const Reachable& reachable, const std::string& executor) {
+bool IsNeeded(const State& state, const Reachable& reachable, const std::string& executor,
+              bool or_later) {
   const auto known = state.executors.find(executor);
   if (known == state.executors.end() || known->second.lost || known->second.folder.empty())
     return false;
@@ -116,7 +117,8 @@ bool IsNeeded(const State& state, const Reachable& reachable, const std::string&
     };
     if (std::ranges::any_of(sweep.live, comes)) return true;
     const auto waits = [&](TrialNumber number) { return goes_on_from(*sweep.Find(number)); };
-    return MayStart(sweep) && !FindNearest(RequestFor(state, sweep), others).empty() &&
+    return MayStart(sweep) &&
+           (or_later || !FindNearest(RequestFor(state, sweep), others).empty()) &&
            std::ranges::any_of(sweep.pending, waits);
   });
 }

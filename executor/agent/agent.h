@@ -54,6 +54,7 @@ struct AgentOptions {
   std::chrono::milliseconds give_up{0};  // time without a server until the agent ends; 0: never
   // Time until something else ends this process, such as a batch system; nullopt: no limit.
   std::optional<std::chrono::milliseconds> time_left;
+  bool temporary_data = false;  // data_dir is deleted when the executor ends
   gang::GangTiming gang_timing;
   gang::Launcher::Options launcher;
 };

@@ -24,6 +24,7 @@ v1::Hello MakeHello(const AgentOptions& options, int64_t started_us, const Direc
   hello.set_pieces_port(direct.port());
   if (direct.port() > 0) hello.set_pieces_key(direct.key());
   hello.set_stores(object_storage::HasRclone(gang::ProgramEnvironment({})));
+  hello.set_temporary_data(options.temporary_data);
   hello.set_folder(FolderIdentity(options.data_dir));
   for (const SweepFiles& files : ListSweeps(gang::Folders(options.data_dir)))
     AddSweepFiles(files, *hello.mutable_sweeps());

@@ -300,7 +300,10 @@ void Sessions::SubmitHealth(SessionId id, const Session& session) {
 }
 
 void Sessions::ReleaseIfUnneeded(Session& session, const Brain& brain) {
-  if (!session.stays || brain.IsNeeded(session.hello.name()) || IsUploading(session)) return;
+  const v1::Hello& hello = session.hello;
+  if (!session.stays || brain.IsNeeded(hello.name(), hello.temporary_data()) ||
+      IsUploading(session))
+    return;
   session.stays = false;
   v1::ToExecutor message;
   message.mutable_released();

@@ -119,6 +119,46 @@ TEST_F(SessionsTest, AStayingExecutorIsReleasedWhenNotNeeded) {
   EXPECT_TRUE(link->released());
 }
 
+TEST_F(SessionsTest, AnExecutorWithTemporaryDataStaysForExecutorsThatJoinLater) {
+  for (const bool temporary : {false, true}) {
+    SCOPED_TRACE(temporary);
+    const std::string name = temporary ? "pod" : "host";
+    v1::Hello own = MakeHello(name, "a");
+    own.set_folder("of " + name);
+    own.set_temporary_data(temporary);
+    const auto link = server->Connect(own);
+    server->Run();
+    SweepSpec spec = attune::testing::ToySpec();
+    spec.stop.max_trials = 1;
+    server->Do(CreateSweep{spec, "text", ""});
+    const Trial& trial = server->state().sweeps.rbegin()->second.trials.begin()->second;
+    const Attempt live = *trial.live;
+    server->Do(RecordFact{live.epoch, CheckpointSaved{live.id, {Step(1), "/1", "sha256:"}, 1}});
+    server->Do(RecordFact{live.epoch,
+                          TrialReported{live.id, {.step = Step(1), .metrics = {{"score", 0.5}}}}});
+    v1::Goodbye goodbye;
+    goodbye.set_saves(true);
+    server->sessions.OnGoodbye(link->id, goodbye);
+    server->Run();
+    server->Do(RecordFact{live.epoch, AttemptEnded{live.id, Outcome::kKilled, {}}});
+    ASSERT_FALSE(trial.live) << "no other executor";
+    goodbye.set_saves(false);
+    goodbye.set_stays(true);
+    server->sessions.OnGoodbye(link->id, goodbye);
+    server->Run();
+    EXPECT_EQ(link->released(), !temporary);
+    if (!temporary) continue;
+    v1::Hello other = MakeHello("other", "a");
+    other.set_folder("of other");
+    const auto there = server->Connect(other);
+    server->Run();
+    const Attempt next = *trial.live;
+    EXPECT_FALSE(link->released()) << "the other executor fetches the checkpoint";
+    server->Do(RecordFact{next.epoch, AttemptStarted{next.id, {7}}});
+    EXPECT_TRUE(link->released());
+  }
+}
+
 TEST_F(SessionsTest, AnUnneededStayingExecutorIsReleasedAtOnce) {
   const auto link = server->Join("box");
   v1::Goodbye goodbye;
