@@ -22,6 +22,7 @@ struct Job {
   bool cancelled = false;  // it has ended because someone ended it
   std::string ends;        // such as 2026-11-22T23:18:07; N/A or empty: not known yet
   int nodes = 1;
+  bool lost_node = false;                    // one of its nodes has ended and does not come back
   std::chrono::seconds ran{0};               // run time until now, or until its end
   std::optional<std::chrono::seconds> left;  // until its time limit; nullopt: no limit
   std::string node;                          // such as n3 or n[1-4]; empty: none yet
@@ -39,6 +40,8 @@ struct EngineFacts {
   std::chrono::seconds leave_timeout;
   // The same for `down`, which a user waits for.
   std::chrono::seconds down_timeout;
+  // Cancel() also ends a job that has been ending for too long.
+  bool cancels_ending_jobs = false;
 };
 
 // A system that runs the pilots of a fleet as its jobs, such as Slurm. Errors:

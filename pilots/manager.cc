@@ -157,15 +157,16 @@ bool Manager::Reconcile(const std::vector<Job>& jobs, const Situation& situation
     }
     record.away_since.reset();
     if (!record.joined) {
-      record.joined = true;
+      record.joined = record.ever_joined = true;
       refusals_ = 0;
       print_(job.name + " has joined from " + (job.node.empty() ? "its node" : job.node));
     }
   }
-  std::erase_if(records_, [&](const auto& record) {
-    const auto job = std::ranges::find(jobs, record.first, &Job::name);
-    return job == jobs.end() || job->phase == Phase::kEnded;
-  });
+  std::vector<std::string> gone;
+  for (const auto& [name, record] : records_)
+    if (std::ranges::find(jobs, name, &Job::name) == jobs.end()) gone.push_back(name);
+  for (const std::string& name : gone) RecordEnd({.name = name, .state = "deleted"}, now);
+  std::erase_if(records_, [&](const auto& record) { return ended_.contains(record.first); });
   std::erase_if(intents_, [&](const auto& intent) {
     if (now - intent.second < kIntentTimeout) return false;
     fleet.intents.erase(intent.first);
@@ -186,7 +187,7 @@ bool Manager::Reconcile(const std::vector<Job>& jobs, const Situation& situation
 void Manager::RecordEnd(const Job& job, Clock::time_point now) {
   if (!ended_.insert(job.name).second || first_round_) return;
   const auto record = records_.find(job.name);
-  const bool joined = record != records_.end() && record->second.joined;
+  const bool joined = record != records_.end() && record->second.ever_joined;
   const bool asked = record != records_.end() && record->second.asked_at;
   if (!joined && !asked && !job.cancelled) {
     return DelaySubmissions(
@@ -202,7 +203,7 @@ std::vector<Pilot> Manager::ToPilots(const std::vector<Job>& jobs, Clock::time_p
     const auto record = records_.find(job.name);
     const bool useless =
         record != records_.end() &&
-        (record->second.asked_at ||
+        (record->second.asked_at || job.lost_node ||
          (record->second.away_since && now - *record->second.away_since > kAwayTimeout));
     const bool closing =
         job.ran > std::chrono::seconds(0) && job.left &&
@@ -244,10 +245,12 @@ void Manager::SubmitPilots(int pilots, Clock::time_point now) {
         if (const Status saved = folder_.Save(std::move(fleet)); !saved.ok())
           ReportOnce("save", saved.error().message);
       }
-      return DelaySubmissions(engine_.facts().name + " refuses a pilot: " + id.error().message,
+      const bool refused = id.error().code != ErrorCode::kUnavailable;
+      return DelaySubmissions(engine_.facts().name + (refused ? " refuses" : " cannot accept") +
+                                  " a pilot: " + id.error().message,
                               now);
     }
-    print_("submitted " + name + " as job " + *id);
+    print_("submitted " + name + (*id == name ? "" : " as job " + *id));
   }
 }
 
@@ -260,10 +263,14 @@ void Manager::ReleaseUnneeded(const std::vector<Job>& jobs, const Situation& sit
     if (found == records_.end()) continue;
     PilotRecord& record = found->second;
     if (record.asked_at) {
-      CancelIfOverdue(job, now);
+      CancelIfOverdue(job, record.asked_at, now);
       continue;
     }
-    if (job.phase == Phase::kEnding) continue;
+    if (job.phase == Phase::kEnding) {
+      if (engine_.facts().cancels_ending_jobs) CancelIfOverdue(job, record.ending_since, now);
+      continue;
+    }
+    record.ending_since.reset();
     const ConnectedExecutors executors = FindConnected(situation, job.name);
     if (executors.count > 0 && !executors.busy && record.away_since &&
         now - *record.away_since > kAwayTimeout) {
@@ -300,11 +307,12 @@ void Manager::Release(const Job& job, const std::string& why, Clock::time_point 
   if (!status.ok()) ReportOnce("end", "cannot end " + job.name + ": " + status.error().message);
 }
 
-// Cancels a pilot that was asked to leave more than EngineFacts::leave_timeout ago.
-void Manager::CancelIfOverdue(const Job& job, Clock::time_point now) {
-  std::optional<Clock::time_point>& asked = records_.at(job.name).asked_at;
-  if (now - *asked < engine_.facts().leave_timeout) return;
-  asked = now;
+// Cancels a pilot whose end began more than EngineFacts::leave_timeout ago. `since` is then `now`.
+void Manager::CancelIfOverdue(const Job& job, std::optional<Clock::time_point>& since,
+                              Clock::time_point now) {
+  if (!since) since = now;
+  if (now - *since < engine_.facts().leave_timeout) return;
+  since = now;
   const Status status = engine_.Cancel({job.id});
   if (!status.ok()) ReportOnce("end", "cannot end " + job.name + ": " + status.error().message);
 }
@@ -335,25 +343,28 @@ void Manager::ReportOnce(const std::string& topic, const std::string& text) {
   if (!text.empty()) print_(text);
 }
 
-Result<int> EndAll(Engine& engine, bool at_once, std::set<std::string>& told) {
-  const Result<std::vector<Job>> jobs = engine.Jobs();
-  if (!jobs.ok()) return jobs.error();
+Result<int> EndAll(Engine& engine, const std::vector<Job>& jobs, bool at_once,
+                   std::set<std::string>& told) {
   std::vector<std::string> running;
   std::vector<std::string> to_cancel;
   int remaining = 0;
-  for (const Job& job : *jobs) {
+  for (const Job& job : jobs) {
     if (job.phase == Phase::kEnded) continue;
     ++remaining;
-    if ((job.phase == Phase::kEnding && !at_once) || !told.insert(job.id).second) continue;
+    const bool is_left_alone =
+        job.phase == Phase::kEnding && !(at_once && engine.facts().cancels_ending_jobs);
+    if (is_left_alone || told.contains(job.id)) continue;
     (job.phase == Phase::kRunning && !at_once ? running : to_cancel).push_back(job.id);
   }
-  // A request fails if a pilot ends at this moment; the next call tries again.
+  // A request fails if a pilot ends at this moment.
   if (!running.empty() && !engine.RequestExit(running).ok())
     to_cancel.insert(to_cancel.end(), running.begin(), running.end());
   if (!to_cancel.empty()) {
     if (const Status cancelled = engine.Cancel(to_cancel); !cancelled.ok())
       return cancelled.error();
   }
+  told.insert(running.begin(), running.end());
+  told.insert(to_cancel.begin(), to_cancel.end());
   return remaining;
 }
 

@@ -79,10 +79,12 @@ class Manager {
  private:
   // A pilot in the queue.
   struct PilotRecord {
-    bool joined = false;                          // all of its executors were connected at once
-    std::optional<Clock::time_point> away_since;  // an executor is missing
-    std::optional<Clock::time_point> idle_since;  // no gang runs there or needs it
-    std::optional<Clock::time_point> asked_at;    // the last request to leave
+    bool joined = false;  // all of its executors were connected at once, since it last started
+    bool ever_joined = false;
+    std::optional<Clock::time_point> away_since;    // an executor is missing
+    std::optional<Clock::time_point> idle_since;    // no gang runs there or needs it
+    std::optional<Clock::time_point> asked_at;      // the last request to leave
+    std::optional<Clock::time_point> ending_since;  // its end has begun without a request
   };
 
   Result<Situation> ReadSituation();
@@ -97,7 +99,8 @@ class Manager {
   void ReleaseUnneeded(const std::vector<Job>& jobs, const Situation& situation, const Plan& plan,
                        Clock::time_point now);
   void Release(const Job& job, const std::string& why, Clock::time_point now);
-  void CancelIfOverdue(const Job& job, Clock::time_point now);
+  void CancelIfOverdue(const Job& job, std::optional<Clock::time_point>& since,
+                       Clock::time_point now);
   std::string DescribeMissingJoin(const Job& job) const;
   void DelaySubmissions(const std::string& reason, Clock::time_point now);
   void ReportOnce(const std::string& topic, const std::string& text);
@@ -123,10 +126,12 @@ class Manager {
   std::optional<Clock::time_point> hold_until_;       // no submissions before
 };
 
-// Ends all pilots of a fleet that are not in `told`, and adds them to `told`. A running pilot is
-// asked to leave, so that its executors can say goodbye to the server; a second request would
-// interrupt that. With `at_once`, it is cancelled instead. Returns the number of remaining pilots.
-// REQUIRES: the fleet's folder is locked, so that no manager submits pilots meanwhile.
-Result<int> EndAll(Engine& engine, bool at_once, std::set<std::string>& told);
+// Ends all pilots in `jobs`, the fleet's jobs, that are not in `told`, and adds them to `told`. A
+// running pilot is asked to leave, so that its executors can say goodbye to the server; a second
+// request would interrupt that. With `at_once`, it is cancelled instead. Returns the number of
+// remaining pilots. REQUIRES: the fleet's folder is locked, so that no manager submits pilots
+// meanwhile.
+Result<int> EndAll(Engine& engine, const std::vector<Job>& jobs, bool at_once,
+                   std::set<std::string>& told);
 
 }  // namespace attune::pilots

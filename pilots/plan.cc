@@ -170,7 +170,8 @@ class Planner {
       plan_.impossible.push_back(
           {demand.sweep,
            Describe(demand) + ": no worker fits into " + node + ", which has " + have +
-               (demand.worker.gpus > node_.gpus ? "; request GPUs with --gres" : "")});
+               (demand.worker.gpus > node_.gpus ? "; request GPUs with " + limits_.gpu_option
+                                                : "")});
       return;
     }
     const int64_t pilots =

@@ -51,6 +51,7 @@ struct Limits {
   int nodes_min = 0;
   int nodes_max = 0;
   int nodes_per_pilot = 1;
+  std::string gpu_option = {};  // how users give pilots more GPUs, such as "--gres"
 
   // Maximum number of pilots.
   int pilots_max() const { return nodes_max / nodes_per_pilot; }

@@ -24,8 +24,8 @@ using Clock = std::chrono::steady_clock;
 
 // The manager may be waiting for a command of the engine when it is asked to end.
 constexpr std::chrono::seconds kManagerTimeout{60};
-// `down` gives up after this time.
-constexpr std::chrono::seconds kPilotTimeout{120};
+// `down` gives up if pilots have not ended this long after they were cancelled.
+constexpr std::chrono::seconds kEndTimeout{105};
 
 // Ends the manager, if one runs, and locks the folder, so that no other one submits pilots.
 Status EndManager(pilots::FleetFolder& folder) {
@@ -36,16 +36,6 @@ Status EndManager(pilots::FleetFolder& folder) {
       return locked;
     std::this_thread::sleep_for(kPilotPollPeriod);
   }
-}
-
-// Counts the hours that pilots used between the manager's last check and their end.
-Status CountRemainingHours(pilots::Engine& engine, const pilots::FleetFolder& folder) {
-  auto hours = pilots::HoursBook::Open(folder.path());
-  if (!hours.ok()) return hours.error();
-  const auto jobs = engine.Jobs();
-  if (!jobs.ok()) return jobs.error();
-  if (Status counted = hours->Count(*jobs, {}, {}); !counted.ok()) return counted;
-  return hours->Write();
 }
 
 using Executors = std::vector<rest::Executor>;
@@ -127,21 +117,30 @@ Json PilotWithExecutors(const pilots::Job& job, const Executors& executors) {
 
 ExitCode EndPilots(pilots::Engine& engine, pilots::FleetFolder& folder, Console& console) {
   if (const Status ended = EndManager(folder); !ended.ok()) return Fail(console, ended.error());
+  auto hours = pilots::HoursBook::Open(folder.path());
+  if (!hours.ok()) return Fail(console, hours.error());
+  const std::chrono::seconds grace = engine.facts().down_timeout;
   const Clock::time_point start = Clock::now();
   int pilot_count = 0;
   bool cancel = false;
   std::set<std::string> already_told;
   for (int rounds_without_pilots = 0; rounds_without_pilots < 2;) {
-    if (!cancel && Clock::now() - start > engine.facts().down_timeout) {
+    if (!cancel && Clock::now() - start > grace) {
       cancel = true;
       already_told.clear();
     }
-    const auto remaining = pilots::EndAll(engine, cancel, already_told);
-    if (!remaining.ok() && remaining.error().code != ErrorCode::kInvalid)
-      return Fail(console, remaining.error());
-    if (Clock::now() - start > kPilotTimeout)
+    const auto jobs = engine.Jobs();
+    if (!jobs.ok() && jobs.error().code != ErrorCode::kUnavailable)
+      return Fail(console, jobs.error());
+    if (jobs.ok()) {
+      if (const Status counted = hours->Count(*jobs, {}, {}); !counted.ok())
+        return Fail(console, counted.error());
+    }
+    const Result<int> remaining =
+        jobs.ok() ? pilots::EndAll(engine, *jobs, cancel, already_told) : jobs.error();
+    if (Clock::now() - start > grace + kEndTimeout)
       return Fail(console, {ErrorCode::kUnavailable,
-                            engine.facts().name + " has not ended all pilots within two minutes" +
+                            engine.facts().name + " has not ended all pilots in time" +
                                 (remaining.ok() ? "" : ": " + remaining.error().message) +
                                 "; `attune " + engine.facts().command + " status` shows them"});
     pilot_count = std::max(pilot_count, remaining.ok() ? *remaining : 0);
@@ -149,8 +148,8 @@ ExitCode EndPilots(pilots::Engine& engine, pilots::FleetFolder& folder, Console&
     if (rounds_without_pilots < 2) std::this_thread::sleep_for(kPilotPollPeriod);
   }
   folder.ClearStopRequest();
-  if (const Status counted = CountRemainingHours(engine, folder); !counted.ok())
-    console.err.Print("the last seconds of pilots are not counted: " + counted.error().message);
+  if (const Status written = hours->Write(); !written.ok())
+    console.err.Print("the last seconds of pilots are not counted: " + written.error().message);
   console.err.Print(pilot_count == 0
                         ? "no pilots to end"
                         : std::to_string(pilot_count) +

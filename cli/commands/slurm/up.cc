@@ -47,6 +47,7 @@ Result<SlurmSettings> CheckFlags(const SlurmUpFlags& flags, slurm::Tools& tools)
                  "Slurm would refuse these pilots: " + allowed.error().message +
                      "\nnothing was submitted; `sinfo`, `sacctmgr show assoc user=$USER` and "
                      "`sbatch --test-only` show what it accepts"};
+  settings->limits.gpu_option = "--gres";
   // Pilots that use whole nodes cannot use more nodes than the partition has.
   int& nodes_max = settings->limits.nodes_max;
   if (!flags.cpus) nodes_max = std::min(nodes_max, partition->nodes);

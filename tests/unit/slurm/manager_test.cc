@@ -457,18 +457,18 @@ TEST_F(SlurmManager, EndAllAsksFirstAndThenCancels) {
   Join(1);
   slurm_.runs.clear();
   std::set<std::string> told;
-  EXPECT_EQ(*EndAll(*engine_, false, told), 2);
+  EXPECT_EQ(*EndAll(*engine_, *engine_->Jobs(), false, told), 2);
   EXPECT_THAT(slurm_.runs, Contains(ElementsAre("scancel", "--batch", "--signal=TERM", "101")));
   EXPECT_THAT(slurm_.runs, Contains(ElementsAre("scancel", "102")));
-  EXPECT_EQ(*EndAll(*engine_, false, told), 2);
+  EXPECT_EQ(*EndAll(*engine_, *engine_->Jobs(), false, told), 2);
   EXPECT_EQ(slurm_.CountRuns("scancel"), 2)
       << "a second signal would end an executor without a goodbye";
   told.clear();
-  EXPECT_EQ(*EndAll(*engine_, true, told), 2);
+  EXPECT_EQ(*EndAll(*engine_, *engine_->Jobs(), true, told), 2);
   EXPECT_THAT(slurm_.runs.back(), ElementsAre("scancel", "101", "102"));
   End(1, "COMPLETED");
   End(2, "CANCELLED");
-  EXPECT_EQ(*EndAll(*engine_, false, told), 0);
+  EXPECT_EQ(*EndAll(*engine_, *engine_->Jobs(), false, told), 0);
 }
 
 }  // namespace
