@@ -24,8 +24,8 @@ constexpr int kAttemptsMax = 10;
 // The start of a folder's name, which is attune-USER-RANDOM.
 std::string Prefix() { return "attune-" + std::to_string(geteuid()) + "-"; }
 
-// Locks the folder. Empty if another process holds the lock, or if the folder is not of this user or
-// no longer at this path.
+// Locks the folder. Empty if another process holds the lock, or if the folder is not of this user
+// or no longer at this path.
 UniqueFd TryLock(const fs::path& folder) {
   UniqueFd lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat locked {};

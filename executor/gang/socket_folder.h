@@ -17,8 +17,8 @@ struct PathSocket {
 
 // A folder in /tmp with mode 0700 for the sockets of one executor. It is not in the data folder,
 // because the path of a socket has at most 108 bytes. The destructor removes it. The executor holds
-// a lock on its folder, so the next executor of this user can remove the folders of killed executors.
-// Locks work across containers that share /tmp; process numbers do not.
+// a lock on its folder, so the next executor of this user can remove the folders of killed
+// executors. Locks work across containers that share /tmp; process numbers do not.
 class SocketFolder {
  public:
   static Result<SocketFolder> Make(const std::filesystem::path& parent = "/tmp");

@@ -18,7 +18,7 @@ constexpr int64_t kQuietMinuteUs = 60 * kSecondUs;
 constexpr int64_t kMaxAwayUs = 60 * kSecondUs;  // absence of an executor
 // Time in which the server hears that files are missing, after the executor found that.
 constexpr int64_t kInventoryUs = kMaxAwayUs;
-constexpr int64_t kMaxGraceMs = 60'000;       // time that a leaving executor gives its gangs
+constexpr int64_t kMaxGraceMs = 60'000;  // time that a leaving executor gives its gangs
 constexpr int64_t kWarningUs =
     50 * kSecondUs;  // between the order to leave and the end of the lifetime
 constexpr int64_t kMaxFreezeUs = 90 * kSecondUs;  // duration of a host's freeze
