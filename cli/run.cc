@@ -135,6 +135,7 @@ ExitCode Run(const std::vector<std::string>& args, Console& console) {
   AddReplayCommand(app, chosen);
   AddSimulateCommand(app, chosen);
   AddSlurmCommands(app, chosen);
+  AddKubernetesCommands(app, chosen);
   AddLoginCommand(app, chosen);
   AddTokenCommands(app, chosen);
   AddSecretCommands(app, chosen);

@@ -34,6 +34,7 @@ void AddReplayCommand(CLI::App& app, Action& chosen);
 void AddReportCommand(CLI::App& app, Action& chosen);
 void AddSimulateCommand(CLI::App& app, Action& chosen);
 void AddSlurmCommands(CLI::App& app, Action& chosen);
+void AddKubernetesCommands(CLI::App& app, Action& chosen);
 void AddTokenCommands(CLI::App& app, Action& chosen);
 void AddSecretCommands(CLI::App& app, Action& chosen);
 void AddLoginCommand(CLI::App& app, Action& chosen);

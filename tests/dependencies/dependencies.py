@@ -123,11 +123,12 @@ MODULES = {
     "executor": Module(("executor/*", "proto", "logging"), ("grpc", "protobuf")),
     "pilots": Module(("system", "json")),
     "slurm": Module(("pilots", "system")),
+    "kubernetes": Module(("pilots", "system", "json")),
     "web": Module(),
     "clients/python": Module(),
     "cli": Module(
         ("core/*", "searchers", "schedulers", "simulator", "sweepfile", "proto", "server", "server/*",
-         "executor", "executor/*", "checkpoints", "code", "object_storage", "pilots", "slurm", "system", "tls", "web", "rest", "json", "logging"),
+         "executor", "executor/*", "checkpoints", "code", "object_storage", "kubernetes", "pilots", "slurm", "system", "tls", "web", "rest", "json", "logging"),
         ("cli11", "httplib", "openssl", "grpc", "spdlog"),
     ),
     # The user's program: no gRPC and no protobuf, because their symbols clash with LibTorch's.

@@ -36,7 +36,8 @@ function Fleet({ fleet, executors }: { fleet: Fleet; executors: Executor[] }): J
         <div class="card-head">
           <h2>Pilots</h2>
           <span class="muted">
-            {fleet.system} partition {fleet.partition}, {min} to {max} nodes
+            {fleet.system} {fleet.system === 'Kubernetes' ? 'namespace' : 'partition'}{' '}
+            {fleet.partition}, {min} to {max} nodes
             {size > 1 && `, ${size} per job`}; kept on {fleet.host}
           </span>
         </div>
