@@ -42,6 +42,7 @@ package: ## Pack attune as archives, wheels and Debian packages, in build-releas
 
 test-long: setup-long ## Run the slow tests, as root: packages on bare systems, also aarch64; many seeds
 	@packaging/pack x86_64 aarch64
+	@scripts/kubernetes-tools
 	@scripts/build sim
 	@scripts/progress.py ctest ctest --test-dir build -C long -L long --output-on-failure $(if $(TESTS),-R '$(TESTS)')
 
