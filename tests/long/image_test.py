@@ -48,7 +48,8 @@ class Image:
         self.build.append(f"mkdir -p {target}; tar -xzf /context/{archive} -C {target}")
 
     def _run(self, rest, _):
-        self.build.append(rest)
+        if not rest.startswith("apt-get "):  # the chroot has the packages, and no network
+            self.build.append(rest)
 
     def _user(self, rest, _):
         self.user = rest
@@ -117,7 +118,8 @@ class Server(unittest.TestCase):
 
 if __name__ == "__main__":
     if "ATTUNE_TEST_INSIDE" not in os.environ:  # uses a new network namespace, so that the ports of the image are free
-        subprocess.run([ROOT / "scripts/chroot", "new", CHROOT, "python3-venv"], check=True)
+        subprocess.run([ROOT / "scripts/chroot", "new", CHROOT, "python3-venv", "ca-certificates", "kubernetes-client"],
+                       check=True)
         os.execvpe("unshare", ["unshare", "--net", sys.executable, "-B", *sys.argv], {**os.environ, "ATTUNE_TEST_INSIDE": "1"})
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
