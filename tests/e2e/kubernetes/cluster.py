@@ -39,8 +39,9 @@ class Cluster:
         self.server = f"https://127.0.0.1:{self.port}"
         self.bin = self.folder / "bin"
         self.bin.mkdir()
-        # The component `kubectl` of the program, under the name that Attune looks for.
-        (self.bin / "kubectl").write_text(f'#!/bin/sh\nexec {program} kubectl "$@"\n')
+        # The component `kubectl` of the program, or another release, under the name that Attune looks for.
+        kubectl = os.environ.get("ATTUNE_TEST_KUBECTL", f"{program} kubectl")
+        (self.bin / "kubectl").write_text(f'#!/bin/sh\nexec {kubectl} "$@"\n')
         (self.bin / "kubectl").chmod(0o755)
         self._write_keys()
 
