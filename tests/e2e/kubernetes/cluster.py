@@ -183,10 +183,10 @@ class Pilots(EndToEnd):
             change(job)
         return self.write(json.dumps(job), "job.yaml")
 
-    def up(self, *more, nodes="0..2", template=None):
+    def up(self, *more, nodes="0..2", template=None, idle="2s", poll="500ms"):
         process = self.start("kubernetes", "up", "--namespace", NAMESPACE, "--data-dir", self.data,
-                             "--template", template or self.template(), "--nodes", nodes, "--idle", "2s",
-                             "--poll", "500ms", "--rpc-host", "127.0.0.1", "--port", 0, "--rpc-port", free_port(), *more)
+                             "--template", template or self.template(), "--nodes", nodes, "--idle", idle,
+                             "--poll", poll, "--rpc-host", "127.0.0.1", "--port", 0, "--rpc-port", free_port(), *more)
         process.await_stderr(r"^pilots ")
         return process
 

@@ -21,7 +21,7 @@ PILOTS = 1000
 class Start(Pilots):
     def test_first_step_of_a_gang_of_two(self):
         times = []
-        self.up("--poll", "5s", "--idle", "1s")
+        self.up(nodes="0..8", poll="5s", idle="1s")
         for number in range(1, STARTS + 1):
             self.until(lambda: not self.jobs(), "a pilot is left")
             began = time.monotonic()
