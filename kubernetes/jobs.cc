@@ -147,12 +147,10 @@ void AddPod(const Json& pod, PodSummary& summary) {
     summary.pending_reason = std::move(reason);
 }
 
-// The Failed or Complete condition of a job that has ended; null otherwise.
+// The condition of a job that is true after its end; null if it has none.
 const Json& EndCondition(const Json& job) {
   const Json& conditions = At(job, {"status", "conditions"});
-  for (const char* type : {"Failed", "Complete"})
-    if (IsTrue(conditions, type)) return FindByKey(conditions, "type", type);
-  return FindByKey(Json(), "", "");
+  return FindByKey(conditions, "type", IsTrue(conditions, "Failed") ? "Failed" : "Complete");
 }
 
 // The number of pods that have ended or are ending. Kubernetes deletes an evicted pod, but counts
@@ -178,7 +176,7 @@ pilots::Job ReadJob(const Json& job, const PodSummary& pods, int64_t now) {
 
   int64_t end = now;
   const Json& ended = EndCondition(job);
-  if (ended.is_object()) {
+  if (TextAt(ended, {"status"}) == "True") {
     pilot.phase = Phase::kEnded;
     pilot.state = TextAt(ended, {"type"});
     pilot.reason = pods.end_reason.empty()
