@@ -116,6 +116,12 @@ bool IsNeeded(const State& state, const Reachable& reachable, const std::string&
              goes_on_from(trial);
     };
     if (std::ranges::any_of(sweep.live, comes)) return true;
+    // The gang has left this executor, but not yet the others.
+    const auto leaves = [&](TrialNumber number) {
+      const Trial& trial = *sweep.Find(number);
+      return trial.live->ended_parts.contains(executor) && goes_on_from(trial);
+    };
+    if (std::ranges::any_of(sweep.live, leaves)) return true;
     const auto waits = [&](TrialNumber number) { return goes_on_from(*sweep.Find(number)); };
     return MayStart(sweep) &&
            (or_later || !FindNearest(RequestFor(state, sweep), others).empty()) &&

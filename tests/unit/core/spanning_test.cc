@@ -84,6 +84,31 @@ TEST_F(Spanning, AnEndedPartFreesOnlyItsSlots) {
   EXPECT_EQ(StateOf(0), TrialState::kCompleted);
 }
 
+// Only the executor of rank 0 has the checkpoint, and its part of the gang ends first.
+TEST_F(BrainTest, AnExecutorIsNeededUntilItsGangHasLeftTheOthers) {
+  JoinSpanning("a", {.cpus = 2}, "of a");
+  JoinSpanning("b", {.cpus = 2}, "of b");
+  SweepSpec spec = testing::ToySpec();
+  spec.gang = {.workers = 4, .per_worker = {.cpus = 1}};
+  spec.stop.max_trials = 1;
+  spec.checkpoint.keep_last = 2;
+  Create(spec);
+  Tell(0, CheckpointSaved{.checkpoint = {Step(1), Path(0, 1), "sha256:"}}, "a");
+  Tell(0, TrialReported{.report = {Step(1), {{"score", 0.5}}}}, "a");
+  ASSERT_EQ(trial(0).checkpoints.size(), 1u);
+  EXPECT_FALSE(brain.IsNeeded("a", true)) << "the gang runs there";
+  const auto end = [&](const std::string& executor) {
+    Tell(0, AttemptEnded{.outcome = Outcome::kKilled}, executor);
+  };
+  end("a");
+  EXPECT_TRUE(brain.IsNeeded("a", false));
+  EXPECT_FALSE(brain.IsNeeded("b", false));
+  connected = false;
+  end("b");
+  EXPECT_FALSE(brain.IsNeeded("a", false)) << "no other executor could run the gang";
+  EXPECT_TRUE(brain.IsNeeded("a", true)) << "one may join";
+}
+
 TEST_F(Spanning, TheFirstFailureEndsTheAttemptAndTheOtherParts) {
   Create(SpanningSpec());
   EndPart("b", Outcome::kFailed, "it broke");
