@@ -26,7 +26,9 @@ const pilots::EngineFacts& KubernetesEngine::Facts() {
       .leave_before = std::chrono::seconds(0),  // a pod has its grace after its deadline
       .leave_timeout = kGraceDefault + kGraceReserve,
       .down_timeout = kGraceDefault + kGraceReserve,
-      .cancels_ending_jobs = true};
+      .cancels_ending_jobs = true,
+      .place = "namespace",
+      .gpu_option = "nvidia.com/gpu in the template"};
   return facts;
 }
 
@@ -52,21 +54,19 @@ Result<std::vector<pilots::Job>> KubernetesEngine::Jobs() {
   return jobs;
 }
 
-// Asks for events if a pilot waits for a reason that only events have. Without them, the pilots are
-// still known. An event expires after an hour, so the last reason stays.
+// Only events say why a pilot without pods waits. If they cannot be read, its reason stays empty.
+// The last reason is kept, because events expire after an hour.
 void KubernetesEngine::AddReasons(std::vector<pilots::Job>& jobs) {
-  const bool needs_events = std::ranges::any_of(jobs, NeedsEvents);
-  const bool is_suspended = std::ranges::any_of(
-      jobs, [](const pilots::Job& job) { return NeedsEvents(job) && job.state == kSuspended; });
   std::vector<pilots::Job*> waiting;
   for (pilots::Job& job : jobs)
     if (NeedsEvents(job)) waiting.push_back(&job);
-  for (const auto& [kind, is_needed] :
-       {std::pair("Job", needs_events), {"Workload", is_suspended}}) {
-    if (!is_needed) continue;
+  std::vector<std::string> kinds;  // of objects that have such events
+  if (!waiting.empty()) kinds.push_back("Job");
+  if (std::ranges::find(waiting, kSuspended, &pilots::Job::state) != waiting.end())
+    kinds.push_back("Workload");
+  for (const std::string& kind : kinds)
     if (const Result<Json> events = tools_.ListEvents(kind); events.ok())
       AddReasonsOfEvents(*events, jobs);
-  }
   std::map<std::string, std::string> reasons;
   for (pilots::Job* job : waiting) {
     if (job->reason.empty()) job->reason = reasons_[job->name];

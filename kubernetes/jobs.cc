@@ -32,7 +32,7 @@ bool IsTrue(const Json& conditions, std::string_view type) {
   return TextAt(FindByKey(conditions, "type", type), {"status"}) == "True";
 }
 
-// Messages of Kubernetes may have 32 KB. Returns one that people can read.
+// Cuts long messages, because those of Kubernetes may have 32 KB.
 std::string Shorten(const std::string& message) {
   if (message.size() <= kReasonBytesMax) return message;
   size_t end = kReasonBytesMax;
@@ -40,7 +40,7 @@ std::string Shorten(const std::string& message) {
   return message.substr(0, end) + "…";
 }
 
-// "Reason: message", or the one that exists.
+// Returns "REASON: MESSAGE". Both may be empty.
 std::string Explain(const std::string& reason, const std::string& message) {
   return reason + (reason.empty() || message.empty() ? "" : ": ") + Shorten(message);
 }
@@ -195,7 +195,8 @@ pilots::Job ReadJob(const Json& job, const PodSummary& pods, int64_t now) {
     pilot.state = "Terminating";
     pilot.reason = pods.end_reason;
   } else if (pods.running > 0 && pods.running + CountEnded(job, pods) >= pilot.nodes) {
-    // Also if a pod has ended, because its place is not filled again. The manager misses it.
+    // A pilot that has lost a pod runs too: Kubernetes starts no other pod in its place, so the
+    // pilot does not wait for one.
     pilot.phase = Phase::kRunning;
     pilot.state = "Running";
     pilot.lost_node = pods.running < pilot.nodes;

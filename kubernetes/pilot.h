@@ -30,7 +30,7 @@ struct PilotOptions {
   std::string owner_uid;            // of the fleet's Secret
 };
 
-// A user's Job that was found correct.
+// A user's Job that passed CheckTemplate().
 struct Template {
   Json job;
   std::chrono::seconds grace{};  // terminationGracePeriodSeconds
@@ -41,7 +41,7 @@ struct Template {
 // executors in such a job, or if it has a field that Attune writes.
 Result<Template> CheckTemplate(Json job, const std::filesystem::path& file);
 
-// The name of the fleet's Secret, and of the volume that it is mounted from.
+// The name of the fleet's Secret.
 std::string SecretName(const std::string& fleet);
 
 // The Secret with the text that executors join with. It owns the fleet's jobs: if it is deleted,

@@ -2,11 +2,11 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>
 
+#include "pilots/text.h"
 #include "system/files.h"
 
 namespace attune::kubernetes {
@@ -64,23 +64,14 @@ bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-bool IsTemporary(std::string_view message) {
-  return std::ranges::any_of(kTemporaryErrors,
-                             [&](std::string_view part) { return Contains(message, part); });
-}
-
-std::string Trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return "";
-  return std::string(text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1));
-}
-
-// The message without the name of the draft, which users do not know.
+// Removes the name of the draft from a message, because users do not know that file.
 std::string WithoutDraft(std::string message, const std::string& draft) {
   const std::string part = "error when creating \"" + draft + "\": ";
   if (const size_t at = message.find(part); at != std::string::npos) message.erase(at, part.size());
   return message;
 }
+
+Status StatusOf(const Result<std::string>& out) { return out.ok() ? Status() : out.error(); }
 
 std::string Join(const std::vector<std::string>& words) {
   std::string text;
@@ -103,11 +94,11 @@ Result<std::string> Tools::Run(std::vector<std::string> argv) {
                      "cluster so that `kubectl get jobs` works"};
   if (!ran.ok()) return ran.error();
   if (ran->exit_code == 0) return ran->out;
-  std::string message = Trim(ran->err.empty() ? ran->out : ran->err);
+  std::string message = pilots::Trim(ran->err.empty() ? ran->out : ran->err);
   if (message.empty())
     message = "`" + Join(all) + "` failed with exit code " + std::to_string(ran->exit_code);
   message = WithoutDraft(std::move(message), draft_.string());
-  const bool temporary = IsTemporary(message);
+  const bool temporary = pilots::ContainsAny(message, kTemporaryErrors);
   for (const Advice& advice : kAdvice) {
     if (!Contains(message, advice.text) || !Contains(message, advice.more)) continue;
     message += "\n" + std::string(advice.next_step);
@@ -137,7 +128,7 @@ Result<std::string> Tools::RunWithObject(std::vector<std::string> argv, const Js
 Result<std::string> Tools::CurrentContext() {
   if (!location_.context.empty()) return location_.context;
   const Result<std::string> out = Run({"config", "current-context"});
-  if (out.ok()) return Trim(*out);
+  if (out.ok()) return pilots::Trim(*out);
   if (Contains(out.error().message, "current-context is not set")) return std::string();
   return out.error();
 }
@@ -175,12 +166,12 @@ Status Tools::Create(const Json& object) {
   return out.error();
 }
 
-// Not `kubectl apply`, which would copy a Secret's text into an annotation.
+// This is not `kubectl apply`, because that copies the text of a Secret into an annotation.
 Status Tools::CreateOrReplace(const Json& object) {
   Result<std::string> out = RunWithObject({"create", "--output=name"}, object);
   if (!out.ok() && Contains(out.error().message, kAlreadyExists))
     out = RunWithObject({"replace", "--output=name"}, object);
-  return out.ok() ? Status() : out.error();
+  return StatusOf(out);
 }
 
 Result<Json> Tools::ListJobsAndPods(const std::string& label) {
@@ -195,25 +186,21 @@ Status Tools::DeleteJobs(const std::vector<std::string>& names) {
   std::vector<std::string> argv = {"delete", "jobs", "--cascade=foreground", "--wait=false",
                                    "--ignore-not-found"};
   argv.insert(argv.end(), names.begin(), names.end());
-  const Result<std::string> out = Run(std::move(argv));
-  return out.ok() ? Status() : out.error();
+  return StatusOf(Run(std::move(argv)));
 }
 
 Status Tools::ForceDeletePods(const std::string& label) {
-  const Result<std::string> out = Run({"delete", "pods", "--selector=" + label, "--force",
-                                       "--grace-period=0", "--wait=false", "--ignore-not-found"});
-  return out.ok() ? Status() : out.error();
+  return StatusOf(Run({"delete", "pods", "--selector=" + label, "--force", "--grace-period=0",
+                       "--wait=false", "--ignore-not-found"}));
 }
 
 Status Tools::DeleteAllJobs(const std::string& label) {
-  const Result<std::string> out =
-      Run({"delete", "jobs", "--selector=" + label, "--cascade=foreground", "--ignore-not-found"});
-  return out.ok() ? Status() : out.error();
+  return StatusOf(
+      Run({"delete", "jobs", "--selector=" + label, "--cascade=foreground", "--ignore-not-found"}));
 }
 
 Status Tools::DeleteSecret(const std::string& name) {
-  const Result<std::string> out = Run({"delete", "secret", name, "--ignore-not-found"});
-  return out.ok() ? Status() : out.error();
+  return StatusOf(Run({"delete", "secret", name, "--ignore-not-found"}));
 }
 
 Result<std::string> Tools::Logs(const std::string& pod) { return Run({"logs", pod}); }

@@ -31,8 +31,6 @@ class Tools {
   Tools(Commands& commands, Location location, std::filesystem::path draft)
       : commands_(commands), location_(std::move(location)), draft_(std::move(draft)) {}
 
-  const Location& location() const { return location_; }
-
   // The name of kubectl's current context; empty in a pod, which has none.
   Result<std::string> CurrentContext();
   // The minor version of the API server: 32 for v1.32.
@@ -54,7 +52,8 @@ class Tools {
   // The events of the namespace that are about objects of this kind.
   Result<Json> ListEvents(const std::string& kind);
 
-  // Deletes a job after its pods have ended. Returns before that.
+  // Asks the pods of these jobs to end, and does not wait. A job stays listed until its last pod
+  // has ended.
   Status DeleteJobs(const std::vector<std::string>& names);
   // Deletes pods at once, also on a host that does not answer.
   Status ForceDeletePods(const std::string& label);

@@ -42,6 +42,8 @@ struct EngineFacts {
   std::chrono::seconds down_timeout;
   // Cancel() also ends a job that has been ending for too long.
   bool cancels_ending_jobs = false;
+  std::string place;       // what pilots are submitted to, such as "partition"
+  std::string gpu_option;  // how users give pilots more GPUs, such as "--gres"
 };
 
 // A system that runs the pilots of a fleet as its jobs, such as Slurm. Errors:

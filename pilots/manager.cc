@@ -87,8 +87,9 @@ bool Manager::ReadJobs(const Situation& situation, Clock::time_point now) {
 }
 
 Plan Manager::PlanPilots(const Situation& situation, Clock::time_point now) {
-  Plan plan = MakePlan(situation.demands, situation.hosts, ToPilots(view_.jobs, now),
-                       CurrentNodeResources(situation), options_.limits);
+  Plan plan =
+      MakePlan(situation.demands, situation.hosts, ToPilots(view_.jobs, now),
+               CurrentNodeResources(situation), options_.limits, engine_.facts().gpu_option);
   std::string impossible;
   for (const Hindrance& hindrance : plan.impossible)
     impossible +=

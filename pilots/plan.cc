@@ -81,8 +81,8 @@ std::string Describe(const GangDemand& demand) {
 class Planner {
  public:
   Planner(const std::vector<Host>& hosts, const std::vector<Pilot>& pilots, const Resources& node,
-          const Limits& limits)
-      : node_(node), limits_(limits) {
+          const Limits& limits, const std::string& gpu_option)
+      : node_(node), limits_(limits), gpu_option_(gpu_option) {
     std::map<std::string, int> joined;  // executors by pilot
     std::set<std::string> closing;
     for (const Pilot& pilot : pilots) {
@@ -170,8 +170,7 @@ class Planner {
       plan_.impossible.push_back(
           {demand.sweep,
            Describe(demand) + ": no worker fits into " + node + ", which has " + have +
-               (demand.worker.gpus > node_.gpus ? "; request GPUs with " + limits_.gpu_option
-                                                : "")});
+               (demand.worker.gpus > node_.gpus ? "; request GPUs with " + gpu_option_ : "")});
       return;
     }
     const int64_t pilots =
@@ -186,6 +185,7 @@ class Planner {
 
   const Resources node_;
   const Limits limits_;
+  const std::string gpu_option_;
   std::vector<std::pair<std::string, Resources>> other_executors_;  // executors outside pilots
   std::vector<GangDemand> moving_gangs_;                            // gangs on pilots that end soon
   std::vector<Bin> bins_;
@@ -196,13 +196,14 @@ class Planner {
 }  // namespace
 
 Plan MakePlan(std::vector<GangDemand> demands, const std::vector<Host>& hosts,
-              const std::vector<Pilot>& pilots, const Resources& node, const Limits& limits) {
+              const std::vector<Pilot>& pilots, const Resources& node, const Limits& limits,
+              const std::string& gpu_option) {
   std::ranges::stable_sort(demands, std::greater(), [](const GangDemand& each) {
     return std::tuple(int64_t{each.workers} * each.worker.gpus,
                       int64_t{each.workers} * each.worker.cpus,
                       each.workers * static_cast<double>(each.worker.memory_bytes));
   });
-  return Planner(hosts, pilots, node, limits).MakePlan(demands);
+  return Planner(hosts, pilots, node, limits, gpu_option).MakePlan(demands);
 }
 
 }  // namespace attune::pilots

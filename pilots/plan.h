@@ -51,7 +51,6 @@ struct Limits {
   int nodes_min = 0;
   int nodes_max = 0;
   int nodes_per_pilot = 1;
-  std::string gpu_option = {};  // how users give pilots more GPUs, such as "--gres"
 
   // Maximum number of pilots.
   int pilots_max() const { return nodes_max / nodes_per_pilot; }
@@ -74,9 +73,10 @@ struct Plan {
 
 // Decides how many pilots to submit for the waiting gangs. The largest gangs are planned first. A
 // gang gets all pilots that it still needs, or none if the limit does not allow them. Nodes that
-// have not joined count with the resources `node`. Executors outside pilots count as well. A pure
-// function.
+// have not joined count with the resources `node`. Executors outside pilots count as well.
+// `gpu_option`: see EngineFacts. A pure function.
 Plan MakePlan(std::vector<GangDemand> demands, const std::vector<Host>& hosts,
-              const std::vector<Pilot>& pilots, const Resources& node, const Limits& limits);
+              const std::vector<Pilot>& pilots, const Resources& node, const Limits& limits,
+              const std::string& gpu_option);
 
 }  // namespace attune::pilots

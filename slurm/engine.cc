@@ -11,7 +11,9 @@ const pilots::EngineFacts& SlurmEngine::Facts() {
       .cleanup = "end its pilots (jobs named attune-… in `squeue`) with `scancel`",
       .leave_before = kLeaveBefore,
       .leave_timeout = kLeaveTimeout,
-      .down_timeout = kDownTimeout};
+      .down_timeout = kDownTimeout,
+      .place = "partition",
+      .gpu_option = "--gres"};
   return facts;
 }
 

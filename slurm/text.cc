@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "pilots/text.h"
+
 namespace attune::slurm {
 namespace {
 
@@ -39,13 +41,6 @@ std::vector<std::string> Split(std::string_view text, char separator) {
   return parts;
 }
 
-std::string Trim(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return "";
-  return std::string(text.substr(begin, text.find_last_not_of(kSpace) - begin + 1));
-}
-
 std::optional<std::chrono::seconds> ParseTimeLimit(std::string_view text) {
   int64_t days = 0;
   const size_t dash = text.find('-');
@@ -79,7 +74,7 @@ int CountGpus(std::string_view gres) {
     if (c == ')') --depth;
   }
   for (const std::string& resource : Split(plain, ',')) {
-    const std::vector<std::string> words = Split(Trim(resource), ':');
+    const std::vector<std::string> words = Split(pilots::Trim(resource), ':');
     if (words[0] != "gpu") continue;
     gpus += words.size() == 1 ? 1 : ParseWholeNumber(words.back()).value_or(1);
   }

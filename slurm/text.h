@@ -13,9 +13,6 @@ namespace attune::slurm {
 
 std::vector<std::string> Split(std::string_view text, char separator);
 
-// The text without white space at its beginning and end.
-std::string Trim(std::string_view text);
-
 // Parses a time limit or the run time of a job. Formats: MINUTES ("90"), MINUTES:SECONDS ("90:30"),
 // "4:00:00", DAYS-HOURS ("1-12"), "1-12:30", "1-12:30:00". nullopt for any other text.
 std::optional<std::chrono::seconds> ParseTimeLimit(std::string_view text);

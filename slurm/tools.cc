@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/result.h"
+#include "pilots/text.h"
 #include "slurm/text.h"
 
 namespace attune::slurm {
@@ -30,15 +31,9 @@ constexpr std::array<std::string_view, 12> kTemporaryErrors = {
     "Job violates accounting/QOS policy",
     "Unexpected message received"};
 
-bool IsTemporary(std::string_view words) {
-  return std::ranges::any_of(kTemporaryErrors, [&](std::string_view error) {
-    return words.find(error) != std::string_view::npos;
-  });
-}
-
 std::string ErrorText(const CommandResult& result) {
-  std::string words = Trim(result.err);
-  if (words.empty()) words = Trim(result.out);
+  std::string words = pilots::Trim(result.err);
+  if (words.empty()) words = pilots::Trim(result.out);
   return words.empty() ? "exit code " + std::to_string(result.exit_code) : words;
 }
 
@@ -59,7 +54,9 @@ Result<std::string> Tools::Run(std::vector<std::string> argv) {
   if (!ran.ok()) return ExplainMissingSlurm(ran.error());
   if (ran->exit_code == 0) return ran->out;
   const std::string words = ErrorText(*ran);
-  return Error{IsTemporary(words) ? ErrorCode::kUnavailable : ErrorCode::kInvalid, words};
+  return Error{
+      pilots::ContainsAny(words, kTemporaryErrors) ? ErrorCode::kUnavailable : ErrorCode::kInvalid,
+      words};
 }
 
 Result<std::string> Tools::Submit(const std::vector<std::string>& options,
@@ -70,9 +67,9 @@ Result<std::string> Tools::Submit(const std::vector<std::string>& options,
   const Result<std::string> out = Run(std::move(argv));
   if (!out.ok()) return out.error();
   // The output is ID;CLUSTER if there are several clusters.
-  const std::string id = Split(Trim(*out), ';').front();
+  const std::string id = Split(pilots::Trim(*out), ';').front();
   if (id.empty() || id.find_first_not_of("0123456789") != std::string::npos)
-    return Error{ErrorCode::kInternal, "sbatch printed no job number: " + Trim(*out)};
+    return Error{ErrorCode::kInternal, "sbatch printed no job number: " + pilots::Trim(*out)};
   return id;
 }
 
@@ -95,7 +92,7 @@ Result<std::vector<pilots::Job>> Tools::Jobs(const std::string& name_prefix) {
   for (const std::string& line : Split(*out, '\n')) {
     const std::vector<std::string> cells = Split(line, '|');
     if (cells.size() < 9 || !cells[1].starts_with(name_prefix)) continue;
-    jobs.push_back({.id = Trim(cells[0]),
+    jobs.push_back({.id = pilots::Trim(cells[0]),
                     .name = cells[1],
                     .phase = PhaseOf(cells[2]),
                     .state = cells[2],
@@ -137,7 +134,7 @@ Result<Partition> Tools::FindPartition(const std::string& partition) {
       continue;
     }
     found.up = cells[1] == "up";
-    found.time_limit = ParseTimeLimit(Trim(cells[2]));  // nullopt for "infinite"
+    found.time_limit = ParseTimeLimit(pilots::Trim(cells[2]));  // nullopt for "infinite"
     found.nodes += LeadingNumber(cells[3]);
     const int cpus = LeadingNumber(cells[4]);
     const int64_t memory_bytes = static_cast<int64_t>(LeadingNumber(cells[5])) << 20;

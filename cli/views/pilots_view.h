@@ -14,7 +14,7 @@ namespace attune::cli {
 struct FleetFacts {
   std::string fleet;
   std::string system;     // the engine's name
-  std::string partition;  // of Slurm
+  std::string partition;  // or namespace
   double poll_seconds = 0;
   pilots::Limits limits;
 };

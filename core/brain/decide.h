@@ -68,7 +68,7 @@ std::vector<Demand> Demands(const State& state, const Reachable& reachable);
 // the trial starts on another executor, now or next. `or_later`: also on an executor that has not
 // joined yet.
 bool IsNeeded(const State& state, const Reachable& reachable, const std::string& executor,
-              bool or_later = false);
+              bool or_later);
 
 // Why this trial does not run. Empty if it runs, or if it has ended.
 std::string Waiting(const State& state, const Trial& trial, const Reachable& reachable);

@@ -8,6 +8,7 @@
 #include "cli/commands/command.h"
 #include "cli/commands/kubernetes/fleet.h"
 #include "cli/commands/pilots/keep_pilots.h"
+#include "cli/commands/pilots/pilot_commands.h"
 #include "cli/commands/pilots/pilot_server.h"
 #include "kubernetes/engine.h"
 #include "kubernetes/pilot.h"
@@ -35,11 +36,13 @@ Result<kubernetes::KubernetesEngine::Submission> CheckSubmission(const Kubernete
                                                                  const std::string& fleet,
                                                                  kubernetes::Tools& tools) {
   if (Status version = CheckServerVersion(tools); !version.ok()) return version.error();
-  if (access(flags.job.c_str(), R_OK) != 0)
-    return Error{ErrorCode::kNotFound, "--template " + flags.job.string() + ": cannot be read"};
-  Result<kubernetes::Json> job = tools.ReadObject(flags.job);
-  if (!job.ok()) return Error{job.error().code, flags.job.string() + ": " + job.error().message};
-  auto base = kubernetes::CheckTemplate(*std::move(job), flags.job);
+  if (access(flags.template_file.c_str(), R_OK) != 0)
+    return Error{ErrorCode::kNotFound,
+                 "--template " + flags.template_file.string() + ": cannot be read"};
+  Result<kubernetes::Json> job = tools.ReadObject(flags.template_file);
+  if (!job.ok())
+    return Error{job.error().code, flags.template_file.string() + ": " + job.error().message};
+  auto base = kubernetes::CheckTemplate(*std::move(job), flags.template_file);
   if (!base.ok()) return base.error();
   kubernetes::KubernetesEngine::Submission submission{
       .base = *std::move(base),
@@ -81,10 +84,8 @@ ExitCode KubernetesUp(const KubernetesUpFlags& flags, Console& console) {
   const Result<PilotSettings> settings = CheckPilotFlags(flags);
   if (!settings.ok()) return Fail(console, settings.error());
   const pilots::EngineFacts& facts = kubernetes::KubernetesEngine::Facts();
-  auto folder = pilots::FleetFolder::OpenOrCreate(flags.server.data_dir, facts);
+  auto folder = OpenForManager(flags.server.data_dir, facts);
   if (!folder.ok()) return Fail(console, folder.error());
-  if (Status locked = folder->Lock(); !locked.ok()) return Fail(console, locked.error());
-  folder->ClearStopRequest();
   const std::string fleet = folder->fleet().id;
 
   SystemCommands commands;
@@ -116,8 +117,6 @@ ExitCode KubernetesUp(const KubernetesUpFlags& flags, Console& console) {
   if (!uid.ok()) return Fail(console, uid.error());
   submission->options.owner_uid = *std::move(uid);
 
-  PilotSettings checked = *settings;
-  checked.limits.gpu_option = "nvidia.com/gpu in the template";
   const pilots::Resources resources = submission->base.resources;
   kubernetes::KubernetesEngine engine(tools, fleet, grace, *std::move(submission));
   return KeepPilots({.engine = engine,
@@ -125,10 +124,9 @@ ExitCode KubernetesUp(const KubernetesUpFlags& flags, Console& console) {
                      .hours = *hours,
                      .server = *server,
                      .flags = flags,
-                     .settings = checked,
+                     .settings = *settings,
                      .node_resources = resources,
-                     .partition = flags.name_space,
-                     .place = "namespace " + flags.name_space},
+                     .place = flags.name_space},
                     console);
 }
 
@@ -136,7 +134,9 @@ void KubernetesUpFlags::AddTo(CLI::App& command) {
   command.add_option("--namespace", name_space, "Namespace of the pilots")
       ->required()
       ->type_name("NAME");
-  command.add_option("--template", job, "Job with the image and the resources of an executor")
+  command
+      .add_option("--template", template_file,
+                  "Job with the image and the resources of an executor")
       ->required()
       ->type_name("FILE");
   AddSizeOptions(command);

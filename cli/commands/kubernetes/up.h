@@ -13,8 +13,8 @@ namespace attune::cli {
 struct KubernetesUpFlags : PilotFlags {
   std::string name_space;
   std::string context;
-  std::filesystem::path job;  // the template
-  std::string owner;          // KIND/NAME of an object that owns the fleet
+  std::filesystem::path template_file;
+  std::string owner;  // KIND/NAME of an object that owns the fleet
 
   void AddTo(CLI::App& command);
 };

@@ -100,8 +100,9 @@ void PrintStart(const Fleet& fleet, Console& console) {
                     PageLink(fleet.server.endpoint.url, fleet.flags.server.data_dir, console.err));
   console.err.Print("pilots     " + std::to_string(fleet.settings.limits.nodes_min) + " to " +
                     std::to_string(fleet.settings.limits.nodes_max) + node_text + "as jobs " +
-                    pilots::PilotPrefix(fleet.folder.fleet().id) + "N in " + fleet.place +
-                    ", which join " + fleet.server.for_pilots);
+                    pilots::PilotPrefix(fleet.folder.fleet().id) + "N in " +
+                    fleet.engine.facts().place + " " + fleet.place + ", which join " +
+                    fleet.server.for_pilots);
 }
 
 }  // namespace
@@ -112,7 +113,7 @@ ExitCode KeepPilots(const Fleet& fleet, Console& console) {
   const pilots::EngineFacts& engine = fleet.engine.facts();
   const FleetFacts facts{.fleet = fleet.folder.fleet().id,
                          .system = engine.name,
-                         .partition = fleet.partition,
+                         .partition = fleet.place,
                          .poll_seconds = std::chrono::duration<double>(fleet.settings.poll).count(),
                          .limits = fleet.settings.limits};
   const auto print = [&](const std::string& text) { console.err.Print(text); };

@@ -22,8 +22,7 @@ struct Fleet {
   const PilotFlags& flags;
   PilotSettings settings;
   pilots::Resources node_resources;  // of a pilot's node, until a pilot has joined
-  std::string partition;             // of Slurm
-  std::string place;                 // where pilots run, such as "partition gpu"
+  std::string place;                 // the partition or the namespace
 };
 
 // Starts and stops pilots until Ctrl-C or `down`. Submits pilots as soon as a gang begins to wait.

@@ -115,6 +115,15 @@ Json PilotWithExecutors(const pilots::Job& job, const Executors& executors) {
 
 }  // namespace
 
+Result<pilots::FleetFolder> OpenForManager(const std::filesystem::path& data_dir,
+                                           const pilots::EngineFacts& engine) {
+  auto folder = pilots::FleetFolder::OpenOrCreate(data_dir, engine);
+  if (!folder.ok()) return folder;
+  if (Status locked = folder->Lock(); !locked.ok()) return locked.error();
+  folder->ClearStopRequest();
+  return folder;
+}
+
 ExitCode EndPilots(pilots::Engine& engine, pilots::FleetFolder& folder, Console& console) {
   if (const Status ended = EndManager(folder); !ended.ok()) return Fail(console, ended.error());
   auto hours = pilots::HoursBook::Open(folder.path());

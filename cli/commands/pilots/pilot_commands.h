@@ -32,6 +32,10 @@ struct PilotLogsFlags {
   void AddTo(CLI::App& command);
 };
 
+// Opens the folder of a fleet for `up`, and locks it. Creates a fleet if there is none.
+Result<pilots::FleetFolder> OpenForManager(const std::filesystem::path& data_dir,
+                                           const pilots::EngineFacts& engine);
+
 // Ends the manager of the fleet and all of its pilots. Locks the folder.
 ExitCode EndPilots(pilots::Engine& engine, pilots::FleetFolder& folder, Console& console);
 

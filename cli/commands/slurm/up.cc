@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "cli/commands/command.h"
 #include "cli/commands/pilots/keep_pilots.h"
+#include "cli/commands/pilots/pilot_commands.h"
 #include "cli/commands/pilots/pilot_server.h"
 #include "pilots/fleet_folder.h"
 #include "pilots/hours.h"
@@ -47,7 +48,6 @@ Result<SlurmSettings> CheckFlags(const SlurmUpFlags& flags, slurm::Tools& tools)
                  "Slurm would refuse these pilots: " + allowed.error().message +
                      "\nnothing was submitted; `sinfo`, `sacctmgr show assoc user=$USER` and "
                      "`sbatch --test-only` show what it accepts"};
-  settings->limits.gpu_option = "--gres";
   // Pilots that use whole nodes cannot use more nodes than the partition has.
   int& nodes_max = settings->limits.nodes_max;
   if (!flags.cpus) nodes_max = std::min(nodes_max, partition->nodes);
@@ -99,10 +99,8 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
   const Result<SlurmSettings> settings = CheckFlags(flags, tools);
   if (!settings.ok()) return Fail(console, settings.error());
   const pilots::EngineFacts& facts = slurm::SlurmEngine::Facts();
-  auto folder = pilots::FleetFolder::OpenOrCreate(flags.server.data_dir, facts);
+  auto folder = OpenForManager(flags.server.data_dir, facts);
   if (!folder.ok()) return Fail(console, folder.error());
-  if (Status locked = folder->Lock(); !locked.ok()) return Fail(console, locked.error());
-  folder->ClearStopRequest();
   auto hours = pilots::HoursBook::Open(folder->path());
   if (!hours.ok()) return Fail(console, hours.error());
 
@@ -124,8 +122,7 @@ ExitCode SlurmUp(const SlurmUpFlags& flags, Console& console) {
                      .flags = flags,
                      .settings = settings->pilots,
                      .node_resources = settings->node_resources,
-                     .partition = flags.partition,
-                     .place = "partition " + flags.partition},
+                     .place = flags.partition},
                     console);
 }
 

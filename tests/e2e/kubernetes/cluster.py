@@ -12,10 +12,10 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import ATTUNE, EndToEnd, PATIENCE_S, ROOT, ask_server, free_port, sweep  # noqa: E402
+from pilots_case import PilotsCase  # noqa: E402
+from support import ATTUNE, PATIENCE_S, ROOT, ask_server, free_port  # noqa: E402
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/fleet_worker.py")]
 NODE_CPUS = 4
 NAMESPACE = "tests"
 USERS = {"admin": "system:masters", "keeper": "", "stranger": ""}
@@ -107,7 +107,7 @@ class Cluster:
         while len(self.ready_nodes()) < self.node_count:
             if time.monotonic() > deadline:
                 raise AssertionError("no nodes")
-            time.sleep(0.1)
+            time.sleep(0.1)  # the controllers make nodes usable a moment after they are ready
 
     def start_node(self, name):
         self.start(name, sys.executable, "-B", FOLDER / "node.py", name, self.server, "admin-token",
@@ -160,11 +160,13 @@ def setUpModule():
     print(f"a cluster of {cluster.node_count} nodes after {time.monotonic() - began:.2f} s")
 
 
-class Pilots(EndToEnd):
+class Pilots(PilotsCase):
+    engine = "kubernetes"
+    node_cpus = NODE_CPUS
+
     def setUp(self):
         super().setUp()
         self.environment.update(cluster.environment())
-        self.environment["PYTHONPATH"] = str(ROOT / "clients/python")
         self.addCleanup(self._delete_objects)
 
     def _delete_objects(self):
@@ -197,21 +199,6 @@ class Pilots(EndToEnd):
         self.server.await_stderr("^executors ")
         return ask_server(self.data)["rpc"]
 
-    def create(self, workers, trials, cpus=NODE_CPUS, **changes):
-        file = self.write(sweep(**{
-            "command": WORKER, "parameters": {"x": {"value": 1.0}}, "working_directory": str(self.folder),
-            "env": {"PYTHONPATH": str(ROOT / "clients/python"), "GATES": str(self.gates)},
-            "resources": {"workers": workers, "cpus_per_worker": cpus},
-            "scheduler": {"name": "fifo", "max": 4}, "stop": {"max_trials": trials},
-            "failure": {"max_restarts": 0, "backoff": "0s"}, **changes}))
-        code, _, err = self.attune("sweep", "create", file, "--data-dir", self.data)
-        self.assertEqual(code, 0, err)
-
-    def completed(self, sweep_id="s1"):
-        state = self.until(lambda: next((s for s in [self.get(f"/sweeps/{sweep_id}")["state"]]
-                                         if s not in ("running", "paused")), None), "the sweep does not end")
-        self.assertEqual(state, "completed", self.get(f"/sweeps/{sweep_id}"))
-
     def jobs(self):
         """Returns the jobs that have not ended, by name."""
         return {job["metadata"]["name"]: job for job in cluster.list("jobs", NAMESPACE)
@@ -221,17 +208,6 @@ class Pilots(EndToEnd):
         """Returns the running pods by name."""
         return {pod["metadata"]["name"]: pod for pod in cluster.list("pods", NAMESPACE)
                 if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]}
-
-    def online(self):
-        return {e["name"] for e in self.get("/executors")["executors"] if e["state"] == "online"}
-
-    def attempts(self, trial=0):
-        return self.get(f"/sweeps/s1/trials/{trial}")["attempts"]
-
-    def status(self):
-        code, out, err = self.attune("kubernetes", "status", "--data-dir", self.data, "-o", "json")
-        self.assertEqual(code, 0, err)
-        return json.loads(out)["pilots"]
 
     def down(self):
         code, _, err = self.attune("kubernetes", "down", "--data-dir", self.data)

@@ -75,13 +75,13 @@ class Pod:
                   "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
                   "containerStatuses": [{"name": self.container["name"], "image": self.container["image"],
                                          "imageID": "", "ready": ready, "restartCount": 0, "state": state}]}
-        for _ in range(600):  # the API server may be away
+        for _ in range(600):
             try:
                 return self.api.patch_status(self.path, status)
             except urllib.error.HTTPError:
                 return None  # the pod is gone
             except OSError:
-                time.sleep(0.1)
+                time.sleep(0.1)  # the API server is away, and nothing tells when it is back
 
     def environment(self):
         result = dict(os.environ)
@@ -164,7 +164,7 @@ class Pod:
             except urllib.error.HTTPError:
                 return
             except OSError:
-                time.sleep(0.1)
+                time.sleep(0.1)  # the API server is away, and nothing tells when it is back
 
 
 class Node:
@@ -186,7 +186,7 @@ class Node:
             with contextlib.suppress(OSError):
                 self.api.patch_status(f"/api/v1/nodes/{self.name}", {
                     "capacity": self.capacity, "allocatable": self.capacity, "conditions": [ready]})
-            time.sleep(BEAT_S)
+            time.sleep(BEAT_S)  # a heartbeat is periodic
 
     def look(self, pod):
         uid = pod["metadata"]["uid"]

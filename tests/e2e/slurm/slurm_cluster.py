@@ -14,10 +14,10 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import EndToEnd, PATIENCE_S, ROOT, free_port, sweep  # noqa: E402
+from pilots_case import PilotsCase, WORKER  # noqa: E402, F401
+from support import PATIENCE_S, ROOT, free_port  # noqa: E402
 
 CLUSTER = ROOT / "tests/e2e/programs/slurm_cluster.sh"
-WORKER = [sys.executable, "-B", str(ROOT / "tests/e2e/programs/fleet_worker.py")]
 LOGIN = "10.78.0.254"
 CLONE_NEWNET = 0x40000000
 NEEDED = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scancel", "sinfo", "ip", "unshare")
@@ -99,11 +99,13 @@ def setUpModule():
     print(f"a cluster of {cluster.nodes} nodes after {time.monotonic() - began:.2f} s")
 
 
-class Pilots(EndToEnd):
+class Pilots(PilotsCase):
+    engine = "slurm"
+    node_cpus = 16
+
     def setUp(self):
         super().setUp()
         self.environment["SLURM_CONF"] = str(cluster.folder / "slurm.conf")
-        self.environment["PYTHONPATH"] = str(ROOT / "clients/python")
         self.addCleanup(self._end_jobs)
 
     def _end_jobs(self):
@@ -139,29 +141,3 @@ class Pilots(EndToEnd):
                              "--rpc-port", free_port(), "--lease", 3)
         process.await_stderr(r"^executors ")
         return process
-
-    def create(self, workers, trials, cpus=16, **changes):
-        file = self.write(sweep(**{
-            "command": WORKER, "parameters": {"x": {"value": 1.0}}, "working_directory": str(self.folder),
-            "env": {"PYTHONPATH": str(ROOT / "clients/python")},
-            "resources": {"workers": workers, "cpus_per_worker": cpus},
-            "scheduler": {"name": "fifo", "max": 4}, "stop": {"max_trials": trials},
-            "failure": {"max_restarts": 0, "backoff": "0s"}, **changes}))
-        code, _, err = self.attune("sweep", "create", file, "--data-dir", self.data)
-        self.assertEqual(code, 0, err)
-
-    def completed(self, sweep_id="s1"):
-        state = self.until(lambda: next((s for s in [self.get(f"/sweeps/{sweep_id}")["state"]]
-                                         if s not in ("running", "paused")), None), "the sweep does not end")
-        self.assertEqual(state, "completed", self.get(f"/sweeps/{sweep_id}"))
-
-    def online(self):
-        return {e["name"] for e in self.get("/executors")["executors"] if e["state"] == "online"}
-
-    def attempts(self, trial=0):
-        return self.get(f"/sweeps/s1/trials/{trial}")["attempts"]
-
-    def status(self, part="pilots"):
-        code, out, err = self.attune("slurm", "status", "--data-dir", self.data, "-o", "json")
-        self.assertEqual(code, 0, err)
-        return json.loads(out)[part]

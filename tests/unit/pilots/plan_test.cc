@@ -31,7 +31,7 @@ Host Node(const std::string& pilot, int node, int cpus_free = 16) {
 }
 Plan Make(std::vector<GangDemand> wanted, std::vector<Host> hosts, std::vector<Pilot> pilots,
           Limits limits) {
-  return MakePlan(std::move(wanted), hosts, pilots, kPilot, limits);
+  return MakePlan(std::move(wanted), hosts, pilots, kPilot, limits, "--gres");
 }
 
 TEST(PilotPlan, SubmitsNothingWithoutWaitingGangs) {
@@ -117,7 +117,7 @@ TEST(PilotPlan, ReportsImpossibleGangsAndSubmitsNothing) {
   ASSERT_EQ(wide.impossible.size(), 1u);
   EXPECT_THAT(wide.impossible[0].text, HasSubstr("4 pilots"));
   EXPECT_THAT(wide.impossible[0].text, HasSubstr("be 3"));
-  const Plan deep = Make({Gangs(1, 1, 1, 3)}, {}, {}, {0, 3, 1, "--gres"});
+  const Plan deep = Make({Gangs(1, 1, 1, 3)}, {}, {}, {0, 3});
   EXPECT_EQ(deep.submit, 0);
   EXPECT_THAT(deep.impossible[0].text, HasSubstr("16 CPUs, 2 GPUs"));
   EXPECT_THAT(deep.impossible[0].text, HasSubstr("--gres"));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/result.h"
+#include "pilots/text.h"
 #include "slurm/text.h"
 #include "tests/unit/slurm/recorded.h"
 
@@ -128,7 +129,7 @@ TEST_F(SlurmTools, TreatsAJobLimitAsTemporaryAndNamesIt) {
     slurm_.SetFailure("sbatch", limit + policy);
     const auto refused = tools_.Submit({}, "pilot.sh");
     EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable) << limit;
-    EXPECT_THAT(refused.error().message, HasSubstr(Trim(limit)));
+    EXPECT_THAT(refused.error().message, HasSubstr(pilots::Trim(limit)));
   }
 }
 
