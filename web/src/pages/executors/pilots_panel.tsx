@@ -90,7 +90,7 @@ function pilotColumns(executors: readonly Executor[]): TableColumn<Pilot>[] {
       cell: ({ state, reason }) => (
         <>
           {state}
-          {reason && <div class="muted">{reason}</div>}
+          {reason && <div class="muted executor-reason">{reason}</div>}
         </>
       ),
     },
