@@ -188,8 +188,13 @@ std::optional<Time> Due(const State& state, Time now) {
   const auto consider = [&](Time time) {
     if (time > now && (!first || time < *first)) first = time;
   };
+  ExecutorEnds ends;
+  for (const auto& [name, executor] : state.executors) {
+    if (!executor.lost && executor.host.lifetime.value > 0)
+      ends.emplace(executor.host.end_time, name);
+  }
   for (const auto& [id, sweep] : state.sweeps) {
-    if (const auto due = DueOf(sweep, now)) consider(*due);
+    if (const auto due = DueOf(sweep, ends, now)) consider(*due);
   }
   for (const auto& [name, executor] : state.executors) {
     if (CanBeForgotten(executor)) consider(Time{executor.lost_at.us + kForgetLostAfterUs});

@@ -37,18 +37,23 @@ Occupied AllOf(const Resources& resources) {
   return {resources.cpus, int64_t{100} * resources.gpus, resources.memory_bytes};
 }
 
-std::optional<Time> DueOf(const Sweep& sweep, Time now) {
+std::optional<Time> DueOf(const Sweep& sweep, const ExecutorEnds& ends, Time now) {
   std::optional<Time> first;
-  if (!sweep.leases.empty() && sweep.leases.begin()->first > now)
-    first = sweep.leases.begin()->first;
+  const auto consider = [&](Time time) {
+    if (time > now && (!first || time < *first)) first = time;
+  };
+  if (!sweep.leases.empty()) consider(sweep.leases.begin()->first);
   if (sweep.state != SweepState::kRunning) return first;
   const auto later =
       std::ranges::find_if(sweep.delayed, [&](const auto& entry) { return entry.first > now; });
-  if (later != sweep.delayed.end()) first = first ? std::min(*first, later->first) : later->first;
-  if (const auto deadline = Deadline(sweep); deadline && *deadline > now)
-    first = first ? std::min(*first, *deadline) : *deadline;
+  if (later != sweep.delayed.end()) consider(later->first);
+  if (const auto deadline = Deadline(sweep)) consider(*deadline);
   const auto grows = sweep.small.upper_bound({now, TrialNumber(~uint32_t{0})});
-  if (grows != sweep.small.end()) first = first ? std::min(*first, grows->first) : grows->first;
+  if (grows != sweep.small.end()) consider(grows->first);
+  if (ends.empty() || sweep.spec.External() || !MayStart(sweep)) return first;
+  const auto needs_us = static_cast<int64_t>(MinRuntimeOf(sweep).value * 1e6);
+  const auto end = ends.lower_bound({Time{now.us + needs_us}, ""});
+  if (end != ends.end()) consider(Time{end->first.us - needs_us + 1});
   return first;
 }
 
@@ -98,27 +103,37 @@ void Agenda::UpdateSmallGangs(const State& state, SweepId id) {
   }
 }
 
+Agenda::Present Agenda::PresentOf(const Executor& executor) {
+  Present present{executor.host.total, executor.incarnation, !TakesGangs(executor), std::nullopt};
+  if (executor.host.lifetime.value > 0) present.end_time = executor.host.end_time;
+  return present;
+}
+
 void Agenda::UpdateExecutor(const State& state, const std::string& name) {
   outdated_.insert(name);
   const auto executor = state.executors.find(name);
   const bool known = executor != state.executors.end();
   std::optional<Present> present;
-  if (known && !executor->second.lost)
-    present = Present{executor->second.host.total, executor->second.incarnation,
-                      !TakesGangs(executor->second)};
+  if (known && !executor->second.lost) present = PresentOf(executor->second);
   const auto before = present_.find(name);
   const bool changed = before == present_.end() ? present.has_value() : present != before->second;
   if (changed) {
     shares_stale_ = true;
     NoteMoreRoom();  // also for trials whose checkpoint has become unavailable
+    const bool had_end = before != present_.end() && before->second.end_time;
+    if (had_end || (present && present->end_time)) {
+      for (const auto& [sweep, use] : use_of_) sweeps_.insert(sweep);  // their due times may change
+    }
     if (before != present_.end()) {
       Add(AllOf(before->second.total), -1, total_);
+      if (before->second.end_time) ends_.erase({*before->second.end_time, name});
       present_.erase(before);
     }
     if (present) {
       Add(AllOf(present->total), 1, total_);
       present_.emplace(name, *present);
     }
+    if (present && present->end_time) ends_.emplace(*present->end_time, name);
   }
   quarantined_.erase(name);
   if (known && executor->second.quarantine)
@@ -187,7 +202,7 @@ void Agenda::SetIdle(const State& state, const Sweep& sweep, Time now) {
   Forget(sweep.id);
   const auto deadline = Deadline(sweep);
   if (deadline && deadline->us - kRoundingUs <= now.us) sweeps_.insert(sweep.id);
-  if (const auto due = DueOf(sweep, now)) {
+  if (const auto due = DueOf(sweep, ends_, now)) {
     if (due->us - kRoundingUs <= now.us) {
       sweeps_.insert(sweep.id);
     } else {
@@ -222,7 +237,7 @@ std::optional<Time> Agenda::Due(const State& state, Time now) const {
   for (const SweepId id : sweeps_) {
     const Sweep* sweep = state.Find(id);
     if (sweep == nullptr) continue;
-    if (const auto due = DueOf(*sweep, now)) consider(*due);
+    if (const auto due = DueOf(*sweep, ends_, now)) consider(*due);
   }
   for (const auto& [time, sweep] : due_) {
     consider(time);

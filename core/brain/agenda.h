@@ -24,6 +24,9 @@ void Add(const Occupied& more, int sign, Occupied& total);
 // All of these resources, as an amount that gangs can hold.
 Occupied AllOf(const Resources& resources);
 
+// Executors that are not lost and have a limited lifetime, by the time when they end.
+using ExecutorEnds = std::set<std::pair<Time, std::string>>;
+
 // Remembers what Advance must look at again, so that its cost depends only on what has changed. An
 // agenda is derived from the state, its changes (State::touched) and the time. With a new agenda,
 // Advance gives the same result, but is slower.
@@ -157,9 +160,12 @@ class Agenda {
     Resources total;
     Incarnation incarnation;
     bool closed = false;
+    std::optional<Time> end_time;
     bool operator==(const Present&) const = default;
   };
+  static Present PresentOf(const Executor& executor);
   std::map<std::string, Present> present_;  // executors that are not lost
+  ExecutorEnds ends_;                       // of these
   Occupied total_;                          // the sum of their resources
   bool shares_stale_ = false;               // total_ has changed since turns were made
 
@@ -179,8 +185,10 @@ class Agenda {
 // was updated after all changes.
 std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now, Agenda& agenda);
 
-// The first time after `now` when something follows from the sweep even without an event.
-std::optional<Time> DueOf(const Sweep& sweep, Time now);
+// The first time after `now` when something follows from the sweep even without an event. One such
+// time is when an executor's end becomes too close for the sweep's gangs: a trial that avoids other
+// executors while it can run on this one may then start on the others.
+std::optional<Time> DueOf(const Sweep& sweep, const ExecutorEnds& ends, Time now);
 
 // A lost executor is forgotten after this time, or earlier if there are too many, so that old names
 // do not accumulate. It can join again later.

@@ -76,7 +76,7 @@ bool MayUse(const State& state, const Sweep& sweep, const Reservation& reservati
   for (;;) {
     const Trial* waiting = NextWaiting(sweep, now, skipped);
     if (waiting == nullptr) return HasNext(sweep, now, skipped);
-    const GangRequest request = RequestForNext(state, sweep, waiting, reachable);
+    const GangRequest request = RequestForNext(state, sweep, waiting, reachable, now);
     const bool avoids = std::ranges::any_of(reservation.workers, [&](const auto& entry) {
       return request.avoided.contains(entry.first);
     });
@@ -105,7 +105,7 @@ std::string ReasonToRelease(const State& state, const Agenda& agenda, const Reac
       return "no trial may start on executor " + name + ": " + why;
     if (ExcludedFrom(state, *holder).contains(name))
       return "executor " + name + " is excluded from the sweep";
-    if (!LivesLongEnough(executor->second.host, MinRuntimeOf(*holder), state.last_time))
+    if (!LivesLongEnough(executor->second.host, MinRuntimeOf(*holder), now))
       return "executor " + name + " ends too soon";
     if (!Matches(holder->spec.gang.required, executor->second.host.labels))
       return "executor " + name + " no longer has " + ToString(holder->spec.gang.required);
@@ -255,8 +255,8 @@ class Round {
     for (;;) {
       const Trial* waiting = NextWaiting(sweep, now_, skipped);
       if (waiting == nullptr && !HasNext(sweep, now_, skipped)) break;
-      GangRequest request = RequestForNext(state_, sweep, waiting, reachable_);
-      request.max_workers = MostWorkers(state_, sweep, waiting, hosts_);
+      GangRequest request = RequestForNext(state_, sweep, waiting, reachable_, now_);
+      request.max_workers = MostWorkers(state_, sweep, waiting, hosts_, now_);
       if (!request.avoided.empty()) agenda_.MarkHostLimits(sweep.id);
       const bool anywhere = !request.has_host_limits;
       const Agenda::Kind kind{.workers = request.min_workers,
@@ -332,11 +332,11 @@ class Round {
 
 }  // namespace
 
-GangRequest RequestFor(const State& state, const Sweep& sweep) {
+GangRequest RequestFor(const State& state, const Sweep& sweep, Time now) {
   GangRequest request = RequestFor(sweep.spec.gang);
   request.avoided = ExcludedFrom(state, sweep);
   request.min_runtime = state.ending.empty() ? Seconds(0) : MinRuntimeOf(sweep);
-  request.now = state.last_time;
+  request.now = now;
   return request;
 }
 
@@ -347,8 +347,8 @@ bool MustSpareReservation(const State& state, const Sweep& sweep) {
 }
 
 GangRequest RequestForNext(const State& state, const Sweep& sweep, const Trial* waiting,
-                           const Reachable& reachable) {
-  GangRequest request = RequestFor(state, sweep);
+                           const Reachable& reachable, Time now) {
+  GangRequest request = RequestFor(state, sweep, now);
   // A paused trial is promoted once any gang of the sweep fits. After that, its own request counts.
   if (waiting == nullptr || waiting->state == TrialState::kPaused) return request;
   if (std::set<std::string> avoided = AvoidedBy(state, *waiting); !avoided.empty()) {
@@ -404,7 +404,8 @@ int GangsToStart(const Sweep& sweep, Time now) {
 std::string DescribeShortage(const State& state, const Sweep& sweep, const Trial* waiting,
                              const Reachable& reachable) {
   Hosts hosts = ReachableHosts(state, reachable);
-  return DescribeShortage(state, sweep, RequestForNext(state, sweep, waiting, reachable), hosts);
+  const GangRequest request = RequestForNext(state, sweep, waiting, reachable, state.last_time);
+  return DescribeShortage(state, sweep, request, hosts);
 }
 
 std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable) {
@@ -424,7 +425,7 @@ std::vector<Demand> Demands(const State& state, const Reachable& reachable) {
     if (sweep.spec.External() || !MayStart(sweep)) continue;
     const int gangs = GangsToStart(sweep, now);
     if (gangs <= 0) continue;
-    GangRequest request = RequestForNext(state, sweep, NextWaiting(sweep, now), reachable);
+    GangRequest request = RequestForNext(state, sweep, NextWaiting(sweep, now), reachable, now);
     std::string reason = DescribeShortage(state, sweep, request, hosts);
     if (reason.empty()) continue;
     const bool can_start = CanStart(state, request);

@@ -29,12 +29,12 @@ void StartGang(const State& state, const Reachable& reachable, Time now, Agenda&
 // Whether this sweep must not use the reserved slots of another sweep.
 bool MustSpareReservation(const State& state, const Sweep& sweep);
 
-// The requirements that all gangs of the sweep share.
-GangRequest RequestFor(const State& state, const Sweep& sweep);
+// The requirements that all gangs of the sweep share, if they start now.
+GangRequest RequestFor(const State& state, const Sweep& sweep, Time now);
 
 // The requirements of the sweep's next gang: for a waiting trial, or for a new one (null).
 GangRequest RequestForNext(const State& state, const Sweep& sweep, const Trial* waiting,
-                           const Reachable& reachable);
+                           const Reachable& reachable, Time now);
 
 // Why there is no room for the sweep's next gang: for a waiting trial, or for a new one (null).
 // Empty if it fits now.

@@ -21,7 +21,7 @@ Error NoExecutor(const std::string& name) {
 // Whether a gang of the sweep could run on other executors, perhaps after waiting for free
 // resources.
 bool MayLeave(const State& state, const Sweep& sweep, const std::string& drained) {
-  const GangRequest request = RequestFor(state, sweep);
+  const GangRequest request = RequestFor(state, sweep, state.last_time);
   Hosts hosts;
   for (const auto& [name, executor] : state.executors) {
     if (TakesGangs(executor) && name != drained) hosts.Update(executor.host);
@@ -124,7 +124,7 @@ bool IsNeeded(const State& state, const Reachable& reachable, const std::string&
     if (std::ranges::any_of(sweep.live, leaves)) return true;
     const auto waits = [&](TrialNumber number) { return goes_on_from(*sweep.Find(number)); };
     return MayStart(sweep) &&
-           (or_later || !FindNearest(RequestFor(state, sweep), others).empty()) &&
+           (or_later || !FindNearest(RequestFor(state, sweep, state.last_time), others).empty()) &&
            std::ranges::any_of(sweep.pending, waits);
   });
 }

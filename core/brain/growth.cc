@@ -85,10 +85,10 @@ bool AllReachable(const State& state, const Hosts& hosts) {
 }
 
 // How many workers the gang could have if its own resources were free as well; 0: no more than now.
-int WorkersIfRestarted(const State& state, const Small& small, Hosts& hosts) {
+int WorkersIfRestarted(const State& state, const Small& small, Hosts& hosts, Time now) {
   const Attempt& live = *small.trial->live;
   hosts.Unmask();
-  const int most = MostWorkers(state, *small.sweep, small.trial, hosts);
+  const int most = MostWorkers(state, *small.sweep, small.trial, hosts, now);
   for (const RankSlot& slot : live.ranks) {
     const Host* known = hosts.Find(slot.executor);
     if (known == nullptr) return 0;  // the executor is disconnected
@@ -96,7 +96,7 @@ int WorkersIfRestarted(const State& state, const Small& small, Hosts& hosts) {
     ReleaseSlot(slot, host);
     hosts.Mask(std::move(host));
   }
-  GangRequest request = RequestFor(state, *small.sweep);
+  GangRequest request = RequestFor(state, *small.sweep, now);
   request.min_workers = static_cast<int>(live.ranks.size()) + 1;
   if (small.sweep->spec.gang.grow == GrowthPolicy::kEven) request.max_workers = most;
   // Rank 0 saves the next checkpoint in the data folder of its executor.
@@ -108,7 +108,7 @@ int WorkersIfRestarted(const State& state, const Small& small, Hosts& hosts) {
 }
 
 // Whether a gang of the sweep waits for which the executors are large enough.
-bool HasWaitingGang(const State& state, const Sweep& sweep, const Reachable& reachable,
+bool HasWaitingGang(const State& state, const Sweep& sweep, const Reachable& reachable, Time now,
                     const Agenda& agenda, const Hosts& hosts) {
   if (sweep.spec.External() || !MayStart(sweep)) return false;
   const bool thinks = sweep.thinking && MayCreate(sweep);  // the searcher may propose a trial
@@ -122,7 +122,7 @@ bool HasWaitingGang(const State& state, const Sweep& sweep, const Reachable& rea
       StartNext(state, sweep, {}, "", kEver, next, skipped);
       if (next.empty() || std::holds_alternative<SearchExhausted>(next.front())) return false;
     }
-    const GangRequest request = RequestForNext(state, sweep, waiting, reachable);
+    const GangRequest request = RequestForNext(state, sweep, waiting, reachable, now);
     if (!FindNearest(request, hosts).empty()) return true;
     if (!request.has_host_limits) return false;
     skipped.insert(waiting->id.number);
@@ -130,11 +130,12 @@ bool HasWaitingGang(const State& state, const Sweep& sweep, const Reachable& rea
 }
 
 // The highest priority of the sweeps with a waiting gang.
-int HighestWaiting(const State& state, const Reachable& reachable, const Agenda& agenda,
+int HighestWaiting(const State& state, const Reachable& reachable, Time now, const Agenda& agenda,
                    const Hosts& hosts) {
   int highest = std::numeric_limits<int>::min();
   for (const auto& [id, sweep] : state.sweeps) {
-    if (sweep.spec.priority > highest && HasWaitingGang(state, sweep, reachable, agenda, hosts))
+    if (sweep.spec.priority > highest &&
+        HasWaitingGang(state, sweep, reachable, now, agenda, hosts))
       highest = sweep.spec.priority;
   }
   return highest;
@@ -142,12 +143,13 @@ int HighestWaiting(const State& state, const Reachable& reachable, const Agenda&
 
 }  // namespace
 
-int MostWorkers(const State& state, const Sweep& sweep, const Trial* trial, const Hosts& hosts) {
+int MostWorkers(const State& state, const Sweep& sweep, const Trial* trial, const Hosts& hosts,
+                Time now) {
   const GangSpec& gang = sweep.spec.gang;
   const bool is_new = trial == nullptr || trial->attempts == 0;
   if (gang.grow == GrowthPolicy::kOldest || (gang.grow == GrowthPolicy::kBest && !is_new))
     return gang.workers;
-  int64_t workers = CountWorkersThatFit(RequestFor(state, sweep), hosts);
+  int64_t workers = CountWorkersThatFit(RequestFor(state, sweep, now), hosts);
   for (const TrialNumber number : sweep.live)
     workers += std::ssize(sweep.Find(number)->live->ranks);
   int64_t trials = std::ssize(sweep.live) + std::ssize(sweep.pending);
@@ -169,16 +171,16 @@ void GrowGang(const State& state, const Reachable& reachable, Time now, Agenda& 
     if (agenda.without_growth.contains(live.epoch)) continue;
     const bool grows = IsAskedToGrow(*small.trial);
     if (grows && !AllReachable(state, hosts)) return;
-    const int room = WorkersIfRestarted(state, small, hosts);
+    const int room = WorkersIfRestarted(state, small, hosts, now);
     if (room == 0 && !grows) {
       // The agenda does not notice that a gang's share grew or that an excluded executor restarted.
       if (small.sweep->spec.gang.grow != GrowthPolicy::kEven && small.sweep->excluded.empty())
         agenda.without_growth.insert(live.epoch);
       continue;
     }
-    const bool waited_for =
-        room > 0 && (MustSpareReservation(state, *small.sweep) ||
-                     HighestWaiting(state, reachable, agenda, hosts) >= small.sweep->spec.priority);
+    const bool waited_for = room > 0 && (MustSpareReservation(state, *small.sweep) ||
+                                         HighestWaiting(state, reachable, now, agenda, hosts) >=
+                                             small.sweep->spec.priority);
     const bool should = room > 0 && !waited_for;
     if (should == grows) return;  // no remaining candidate has a higher priority
     const std::string size = std::to_string(live.ranks.size()) + " of " +

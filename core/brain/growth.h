@@ -9,7 +9,8 @@ namespace attune {
 // kEven, a new trial starts with at most an even share. The share divides the workers that the
 // sweep has or could have now among the trials that can run together, future trials included. With
 // kEven, this limit also applies later.
-int MostWorkers(const State& state, const Sweep& sweep, const Trial* trial, const Hosts& hosts);
+int MostWorkers(const State& state, const Sweep& sweep, const Trial* trial, const Hosts& hosts,
+                Time now);
 
 // Adds a fact that lets a gang grow: it saves a checkpoint at its next report, leaves, and
 // continues with more workers. The gang has fewer than GangSpec::workers, and more workers fit now.

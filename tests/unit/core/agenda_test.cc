@@ -98,7 +98,8 @@ class RandomService {
                     .folder = OneIn(2)   ? "folder of " + name
                               : OneIn(2) ? "shared"
                                          : "",
-                    .labels = OneIn(2) ? Labels{{"kind", "new"}} : Labels()});
+                    .labels = OneIn(2) ? Labels{{"kind", "new"}} : Labels(),
+                    .time_left = Seconds(OneIn(2) ? static_cast<double>(Integer(30, 300)) : 0)});
     brain_.RecheckReachable();
   }
   void Drain() {
@@ -201,7 +202,9 @@ class RandomService {
         return tell(AttemptEnded{.outcome = Outcome::kFinished}, slot.executor);
       case 1:
         return tell(AttemptEnded{.outcome = Outcome::kFailed,
-                                 .failure = {.kind = FailureKind::kExit, .message = "it broke"}},
+                                 .failure = {.kind = OneIn(4) ? FailureKind::kEnvironment
+                                                              : FailureKind::kExit,
+                                             .message = "it broke"}},
                     slot.executor);
       case 2:
         return tell(

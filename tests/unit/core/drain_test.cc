@@ -202,6 +202,24 @@ TEST_F(EndingExecutors, AnExecutorThatNeverHadEnoughTimeIsUsedAtOnce) {
   EXPECT_EQ(HostOf(1), "short") << "no executor of this lifetime leaves enough time";
 }
 
+// Regression: the trial waited until the next event.
+TEST_F(EndingExecutors, ATrialAvoidsAnExecutorOnlyUntilTheOthersEndTooSoon) {
+  Lose("box");
+  JoinWithTimeLeft("short", 200);
+  const int64_t end = brain.state().executors.at("short").host.end_time.us;
+  Create(LongGangs());
+  Join("den", {.cpus = 2});
+  Create(LongGangs());
+  ASSERT_EQ(HostOf(0), "den");
+  Fail(0, FailureKind::kEnvironment);
+  Wait(60);
+  ASSERT_EQ(HostOf(0), "") << "it avoids den and waits for short";
+  now = brain.Due(Time{now})->us;
+  EXPECT_EQ(now, end - 61'000'000 + 1) << "a gang needs 61 s";
+  brain.Advance(Time{now});
+  EXPECT_EQ(HostOf(0), "den");
+}
+
 TEST_F(EndingExecutors, ASnapshotKeepsTheTimeLeft) {
   JoinWithTimeLeft("short", 200);
   State loaded(algorithms);
