@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <optional>
 
 #include "cli/host/listener.h"
 #include "cli/joining.h"
 #include "server/folder/server_socket.h"
-#include "system/system_error.h"
 
 namespace attune::cli {
 namespace {
@@ -44,7 +44,8 @@ Result<UniqueFd> ConnectToTarget(const std::string& target) {
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
     if (UniqueFd socket = ConnectTo(*address)) return socket;
   }
-  return SystemError("cannot connect to " + target, errno);
+  return Error{ErrorCode::kUnavailable,
+               "cannot connect to " + target + ": " + std::strerror(errno)};
 }
 
 }  // namespace

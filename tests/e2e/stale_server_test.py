@@ -25,7 +25,7 @@ def port_of(address):
 
 class StaleServer(EndToEnd):
     def serve(self, *flags):
-        server = self.start("serve", "--data-dir", self.data, "--port", 0, "--rpc-port", 0, *flags)
+        server = self.start("serve", "--data-dir", self.data, "--port", 0, *(flags or ["--rpc-port", 0]))
         server.await_stderr("^executors")
         return server, ask_server(self.data)
 
@@ -89,6 +89,15 @@ class StaleServer(EndToEnd):
         self.environment["ATTUNE_TOKEN"] = (self.data / "token").read_text().strip()
         self.executor(where["rpc"])
         del self.environment["ATTUNE_TOKEN"]
+        self.await_executor()
+
+    def test_an_executor_waits_for_a_server_that_is_away(self):
+        server, where = self.serve()
+        self.environment["ATTUNE_TOKEN"] = (self.data / "token").read_text().strip()
+        server.kill()
+        executor = self.executor(where["rpc"])
+        executor.await_stderr(r"\btrying again\b")
+        self.serve("--rpc-port", port_of(where["rpc"]))
         self.await_executor()
 
     @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
