@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <sstream>
 #include <string_view>
 
 #include "pilots/text.h"
@@ -11,9 +13,6 @@
 
 namespace attune::kubernetes {
 namespace {
-
-// Less than kCommandTimeout, so that kubectl reports a server that does not answer.
-constexpr const char* kRequestTimeout = "--request-timeout=20s";
 
 constexpr std::string_view kAlreadyExists = "(AlreadyExists)";
 constexpr std::string_view kExceededQuota = "exceeded quota";
@@ -71,6 +70,23 @@ std::string WithoutDraft(std::string message, const std::string& draft) {
   return message;
 }
 
+// Whether kubectl's libraries logged this line, such as `E1130 12:34:58.517897 31149
+// memcache.go:381]…`.
+bool IsLogged(std::string_view line) {
+  return line.size() > 5 && Contains("IWEF", line.substr(0, 1)) && line[5] == ' ' &&
+         std::ranges::all_of(line.substr(1, 4), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// The message for users in what kubectl wrote: all lines that are not logged, or everything if
+// there are no others.
+std::string MessageIn(const std::string& output) {
+  std::string message;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);)
+    if (!IsLogged(line)) message += line + "\n";
+  return message.empty() ? output : message;
+}
+
 Status StatusOf(const Result<std::string>& out) { return out.ok() ? Status() : out.error(); }
 
 std::string Join(const std::vector<std::string>& words) {
@@ -82,7 +98,8 @@ std::string Join(const std::vector<std::string>& words) {
 }  // namespace
 
 Result<std::string> Tools::Run(std::vector<std::string> argv) {
-  std::vector<std::string> all = {"kubectl", kRequestTimeout};
+  // With --request-timeout, kubectl would not find the service account of its pod.
+  std::vector<std::string> all = {"kubectl"};
   if (!location_.context.empty()) all.push_back("--context=" + location_.context);
   all.push_back("--namespace=" + location_.name_space);
   all.insert(all.end(), argv.begin(), argv.end());
@@ -94,7 +111,7 @@ Result<std::string> Tools::Run(std::vector<std::string> argv) {
                      "cluster so that `kubectl get jobs` works"};
   if (!ran.ok()) return ran.error();
   if (ran->exit_code == 0) return ran->out;
-  std::string message = pilots::Trim(ran->err.empty() ? ran->out : ran->err);
+  std::string message = pilots::Trim(ran->err.empty() ? ran->out : MessageIn(ran->err));
   if (message.empty())
     message = "`" + Join(all) + "` failed with exit code " + std::to_string(ran->exit_code);
   message = WithoutDraft(std::move(message), draft_.string());

@@ -47,10 +47,9 @@ class KubernetesTools : public testing::Test {
 
 TEST_F(KubernetesTools, NamesContextAndNamespace) {
   ASSERT_TRUE(tools_.DeleteJobs({"attune-0a1b2c3d-1"}).ok());
-  EXPECT_THAT(kubectl_.last,
-              ElementsAre("kubectl", "--request-timeout=20s", "--context=c", "--namespace=ml",
-                          "delete", "jobs", "--cascade=foreground", "--wait=false",
-                          "--ignore-not-found", "attune-0a1b2c3d-1"));
+  EXPECT_THAT(kubectl_.last, ElementsAre("kubectl", "--context=c", "--namespace=ml", "delete",
+                                         "jobs", "--cascade=foreground", "--wait=false",
+                                         "--ignore-not-found", "attune-0a1b2c3d-1"));
 }
 
 TEST_F(KubernetesTools, RemovesTheFileOfAnObject) {
