@@ -29,10 +29,13 @@ def tool(name):
 
 
 class Cluster:
-    """A control plane and its nodes. Its state is in `folder`."""
+    """A control plane and its nodes. Its state is in `folder`.
 
-    def __init__(self, program, nodes=2):
-        self.program, self.node_count = program, nodes
+    `has_kubelets`: pods have service accounts, and the caller starts nodes with real kubelets.
+    """
+
+    def __init__(self, program, nodes=2, has_kubelets=False):
+        self.program, self.node_count, self.has_kubelets = program, nodes, has_kubelets
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attune-kubernetes-"))
         self.processes, self.nodes = {}, {}
         self.etcd, self.port = free_port(), free_port()
@@ -46,7 +49,9 @@ class Cluster:
         self._write_keys()
 
     def _write_keys(self):
-        for words in (["genrsa", "-out", "sa.key"], ["rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub"]):
+        for words in (["genrsa", "-out", "sa.key"], ["rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub"],
+                      ["req", "-x509", "-newkey", "rsa:2048", "-noenc", "-keyout", "node.key", "-out", "node.crt",
+                       "-subj", "/CN=node"]):
             subprocess.run(["openssl", *words], cwd=self.folder, check=True, capture_output=True)
         (self.folder / "tokens.csv").write_text("".join(
             f'{user}-token,{user},{user},"{group}"\n' if group else f"{user}-token,{user},{user}\n"
@@ -72,6 +77,7 @@ class Cluster:
     def start_component(self, name):
         address = f"http://127.0.0.1:{self.etcd}"
         control = ["--kubeconfig=kubeconfig", "--leader-elect=false", "--secure-port=0"]
+        accounts = [] if self.has_kubelets else ["--disable-admission-plugins=ServiceAccount"]
         self.start(name, self.program, name, *{
             "etcd": ["--data-dir=etcd", f"--listen-client-urls={address}", f"--advertise-client-urls={address}",
                      "--listen-peer-urls=http://127.0.0.1:0", "--unsafe-no-fsync"],
@@ -80,10 +86,11 @@ class Cluster:
                           "--authorization-mode=RBAC", "--service-account-issuer=https://test",
                           "--service-account-key-file=sa.pub", "--service-account-signing-key-file=sa.key",
                           "--service-cluster-ip-range=10.96.0.0/24", "--endpoint-reconciler-type=none",
-                          "--disable-admission-plugins=ServiceAccount", "--default-unreachable-toleration-seconds=1",
+                          "--kubelet-preferred-address-types=InternalIP", *accounts, "--default-unreachable-toleration-seconds=1",
                           "--default-not-ready-toleration-seconds=1"],
             "scheduler": control,
-            "controllers": [*control, "--service-account-private-key-file=sa.key", "--node-monitor-period=500ms",
+            "controllers": [*control, "--service-account-private-key-file=sa.key",
+                            "--root-ca-file=certificates/apiserver.crt", "--node-monitor-period=500ms",
                             "--node-monitor-grace-period=5s", "--use-service-account-credentials=false"],
         }[name])
 

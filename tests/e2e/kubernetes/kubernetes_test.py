@@ -48,6 +48,14 @@ class Life(Pilots):
         self.assertEqual(code, 0, err)
         self.assertIn("n1,n2", out)
 
+    def test_logs(self):
+        self.up()
+        self.create(workers=1, trials=1)
+        self.await_report(trial=0, step=1)
+        code, out, err = self.attune("kubernetes", "logs", "1", "--data-dir", self.data)
+        self.assertEqual(code, 0, err)
+        self.assertIn(f"executor {next(iter(self.jobs()))}: {NODE_CPUS} CPUs", out)
+
     def test_status_shows_why_a_pilot_is_not_placed(self):
         def need_gpu(job):
             job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 1
@@ -90,14 +98,14 @@ class Life(Pilots):
 
 
 class Faults(Pilots):
-    def check_resumes(self, end, nodes=1, saves=True):
+    def check_resumes(self, end, nodes=1, saves=True, **job):
         """Checks that a trial continues on another pilot, without a restart, after `end(job, pod)`.
 
-        `saves`: the gang has time to save, and its checkpoint goes from pod to pod.
+        `saves`: the gang has time to save, and its checkpoint goes from pod to pod. `job`: more of the template.
         """
         gate = self.close_gate(3)
         cpus = NODE_CPUS // 2  # so that two pilots fit at once
-        self.up("--nodes-per-pilot", nodes, nodes="0..4", template=self.template(cpus=cpus))
+        self.up("--nodes-per-pilot", nodes, nodes="0..4", template=self.template(cpus=cpus, **job))
         self.create(workers=nodes, trials=1, cpus=cpus, scheduler={"name": "fifo", "max": 1000})
         self.await_report(trial=0, step=2)
         (job,) = self.jobs()
@@ -137,6 +145,22 @@ class Faults(Pilots):
         self.check_resumes(lambda job, pod: kubernetes.cluster.kubectl(
             "delete", "job", job, "-n", NAMESPACE, "--wait=false"))
 
+    def test_a_preempted_pod_costs_no_restart(self):
+        def preempt(job, pod):
+            kubernetes.cluster.create(
+                {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"},
+                 "value": 1000},
+                {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "important", "namespace": NAMESPACE},
+                 "spec": {"priorityClassName": "high",
+                          "nodeSelector": {"kubernetes.io/hostname": self.pods()[pod]["spec"]["nodeName"]},
+                          "containers": [{"name": "main", "image": "any", "command": ["sleep", "600"],
+                                          "resources": {"limits": {"cpu": str(NODE_CPUS)}}}]}})
+            self.addCleanup(kubernetes.cluster.kubectl, "delete", "priorityclass", "high")
+        self.check_resumes(preempt)
+
+    def test_a_deadline_costs_no_restart(self):
+        self.check_resumes(lambda job, pod: None, grace=15, activeDeadlineSeconds=10)
+
     def test_a_node_that_is_gone_costs_no_restart(self):
         def lose(job, pod):
             node = self.pods()[pod]["spec"]["nodeName"]
@@ -173,6 +197,36 @@ class Faults(Pilots):
         self.completed()
         self.assertEqual(len(self.attempts()), 1)
         self.down()
+
+    def test_a_killed_manager_creates_no_pilot_twice(self):
+        """The manager dies after it created a job, and then between the number on disk and the job."""
+        moment = self.folder / "moment"
+        tool = self.folder / "bin/kubectl"
+        tool.parent.mkdir()
+        tool.write_text(f"""#!/bin/sh
+            for word; do file=${{word#--filename=}}; done
+            if [ -e {moment} ] && grep -q '"kind":"Job"' "$file" 2>/dev/null && ! echo "$@" | grep -q dry-run; then
+              [ "$(cat {moment})" = before ] || {kubernetes.cluster.bin}/kubectl "$@"
+              rm {moment}
+              kill -9 $PPID
+            fi
+            exec {kubernetes.cluster.bin}/kubectl "$@"
+        """)
+        tool.chmod(0o755)
+        self.environment["PATH"] = f"{tool.parent}:{self.environment['PATH']}"
+        address = self.serve()
+        gate = self.close_gate(2)
+        self.create(workers=1, trials=2)
+        for when in ("after", "before"):
+            moment.write_text(when)
+            self.assertLess(self.up("--executors", address).wait(), 0)
+            self.assertEqual(len(self.jobs()), 1)
+        # The new manager cannot know whether the second job will appear, so it waits for it first.
+        self.up("--executors", address)
+        self.until(lambda: len(self.online() & set(self.jobs())) == 2, "no two pilots")
+        self.assertEqual(len(self.jobs()), 2)
+        gate.close()
+        self.completed()
 
     def test_pilots_wait_for_a_new_server(self):
         address = self.serve()

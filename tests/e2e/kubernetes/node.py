@@ -3,12 +3,14 @@
     node.py NAME SERVER TOKEN FOLDER CPUS
 
 SERVER is the URL of the API server, and FOLDER gets the pods' volumes and logs. The processes end with this one.
-An image named `missing` cannot be pulled.
+An image named `missing` cannot be pulled. node.crt and node.key in the working directory are the certificate of the
+server for logs.
 """
 
 import base64
 import contextlib
 import ctypes
+import http.server
 import json
 import os
 import pathlib
@@ -70,8 +72,8 @@ class Pod:
         self.is_ending = False
         self.started = now()
 
-    def report(self, phase, state, ready=False):
-        status = {"phase": phase, "hostIP": "127.0.0.1", "podIP": "127.0.0.1", "startTime": self.started,
+    def report(self, phase, state, ready=False, **more):
+        status = {**more, "phase": phase, "hostIP": "127.0.0.1", "podIP": "127.0.0.1", "startTime": self.started,
                   "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
                   "containerStatuses": [{"name": self.container["name"], "image": self.container["image"],
                                          "imageID": "", "ready": ready, "restartCount": 0, "state": state}]}
@@ -138,11 +140,27 @@ class Pod:
             return self.report("Failed", {"terminated": {"exitCode": 128, "reason": "StartError",
                                                          "message": str(error), "finishedAt": now()}})
         self.report("Running", {"running": {"startedAt": now()}}, ready=True)
+        spec, late = self.pod["spec"], {}
+        try:
+            self.process.wait(spec.get("activeDeadlineSeconds"))
+        except subprocess.TimeoutExpired:
+            late = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the specified deadline"}
+            self.stop_process(self.process, spec["terminationGracePeriodSeconds"])
         code = self.process.wait()
-        self.report("Failed" if code else "Succeeded", {"terminated": {
+        self.report("Failed" if code or late else "Succeeded", {"terminated": {
             "exitCode": code & 255, "startedAt": self.started, "finishedAt": now(),
-            "reason": "Error" if code else "Completed"}})
+            "reason": "Error" if code else "Completed"}}, **late)
         self.ended.set()
+
+    @staticmethod
+    def stop_process(process, grace_s):
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def end(self, grace_s):
         """Ends the process as a kubelet does, and then removes the pod."""
@@ -150,12 +168,8 @@ class Pod:
             self.is_ending = True
             process = self.process
         if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
-            if not self.ended.wait(grace_s):
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                self.ended.wait()
+            self.stop_process(process, grace_s)
+            self.ended.wait()
         for _ in range(600):
             try:
                 self.api.call("DELETE", self.path, {"kind": "DeleteOptions", "apiVersion": "v1",
@@ -167,12 +181,38 @@ class Pod:
                 time.sleep(0.1)  # the API server is away, and nothing tells when it is back
 
 
+class Logs(http.server.BaseHTTPRequestHandler):
+    """Answers `kubectl logs`: GET /containerLogs/NAMESPACE/POD/CONTAINER."""
+
+    def do_GET(self):
+        file = self.server.folder / f"{self.path.split('?')[0].split('/')[3]}.log"
+        self.send_response(200 if file.exists() else 404)
+        self.end_headers()
+        if file.exists():
+            self.wfile.write(file.read_bytes())
+
+    def log_message(self, *_):
+        pass
+
+    @classmethod
+    def serve(cls, folder):
+        """Starts the server and returns its port."""
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), cls)
+        server.folder = folder
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain("node.crt", "node.key")
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return server.server_port
+
+
 class Node:
     def __init__(self, name, server, token, folder, cpus):
         self.name, self.api, self.folder = name, Api(server, token), pathlib.Path(folder)
         self.capacity = {"cpu": cpus, "memory": "64Gi", "pods": "2000"}
         self.pods = {}  # by uid
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.port = Logs.serve(self.folder)
         with contextlib.suppress(urllib.error.HTTPError):  # it exists
             self.api.call("POST", "/api/v1/nodes", {
                 "apiVersion": "v1", "kind": "Node",
@@ -185,6 +225,8 @@ class Node:
                      "lastHeartbeatTime": now(), "lastTransitionTime": now()}
             with contextlib.suppress(OSError):
                 self.api.patch_status(f"/api/v1/nodes/{self.name}", {
+                    "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+                    "daemonEndpoints": {"kubeletEndpoint": {"Port": self.port}},
                     "capacity": self.capacity, "allocatable": self.capacity, "conditions": [ready]})
             time.sleep(BEAT_S)  # a heartbeat is periodic
 
