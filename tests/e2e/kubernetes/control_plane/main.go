@@ -1,8 +1,8 @@
-// A Kubernetes control plane in one program, for tests: it is the component that its first argument
-// names.
+// A Kubernetes in one program, for tests: it is the component that its first argument names.
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -13,6 +13,7 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 var components = map[string]func() *cobra.Command{
@@ -20,6 +21,7 @@ var components = map[string]func() *cobra.Command{
 	"scheduler":   func() *cobra.Command { return scheduler.NewSchedulerCommand() },
 	"controllers": controllers.NewControllerManagerCommand,
 	"kubectl":     kubectl.NewDefaultKubectlCommand,
+	"kubelet":     func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
 }
 
 func main() {
@@ -34,7 +36,7 @@ func main() {
 	}
 	component, found := components[name]
 	if !found {
-		fmt.Fprintln(os.Stderr, "usage: control-plane etcd|apiserver|scheduler|controllers|kubectl ARGS…")
+		fmt.Fprintln(os.Stderr, "usage: control-plane etcd|apiserver|scheduler|controllers|kubectl|kubelet ARGS…")
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(component()))
