@@ -33,8 +33,12 @@ struct KubernetesFleet {
   kubernetes::KubernetesEngine engine;
 };
 
+Result<pilots::FleetFolder> OpenKubernetesFolder(const std::filesystem::path& data_dir) {
+  return pilots::FleetFolder::Open(data_dir, kubernetes::KubernetesEngine::Facts());
+}
+
 Result<std::unique_ptr<KubernetesFleet>> OpenFleet(const std::filesystem::path& data_dir) {
-  auto folder = pilots::FleetFolder::Open(data_dir, kubernetes::KubernetesEngine::Facts());
+  auto folder = OpenKubernetesFolder(data_dir);
   if (!folder.ok()) return folder.error();
   const Result<KubernetesSettings> settings = ReadSettings(*folder);
   if (!settings.ok()) return settings.error();
@@ -43,6 +47,11 @@ Result<std::unique_ptr<KubernetesFleet>> OpenFleet(const std::filesystem::path& 
 
 // Ends the pilots, and deletes what is left of the fleet in the cluster.
 ExitCode EndKubernetesPilots(const PilotDownFlags& flags, Console& console) {
+  if (const auto folder = OpenKubernetesFolder(flags.data_dir);
+      folder.ok() && !ReadSettings(*folder).ok()) {
+    console.err.Print("no pilots to end");  // `down` has run before
+    return ExitCode::kSuccess;
+  }
   const auto opened = OpenFleet(flags.data_dir);
   if (!opened.ok()) return Fail(console, opened.error());
   KubernetesFleet& fleet = **opened;

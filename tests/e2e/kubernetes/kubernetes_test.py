@@ -33,6 +33,7 @@ class Life(Pilots):
         print(f"from the sweep's end to no job, --idle 2s: {time.monotonic() - ended:.2f} s")
         up.await_stderr("nobody needed", times=2)
         self.down()
+        self.down()  # again, without pilots
         self.assertEqual(up.wait(), 0)
 
     def test_a_gang_on_a_pilot_of_two_nodes_is_promoted_and_resumes(self):
