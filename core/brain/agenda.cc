@@ -50,7 +50,8 @@ std::optional<Time> DueOf(const Sweep& sweep, const ExecutorEnds& ends, Time now
   if (const auto deadline = Deadline(sweep)) consider(*deadline);
   const auto grows = sweep.small.upper_bound({now, TrialNumber(~uint32_t{0})});
   if (grows != sweep.small.end()) consider(grows->first);
-  if (ends.empty() || sweep.spec.External() || !MayStart(sweep)) return first;
+  if (ends.empty() || sweep.spec.External() || (sweep.small.empty() && !MayStart(sweep)))
+    return first;
   const auto needs_us = static_cast<int64_t>(MinRuntimeOf(sweep).value * 1e6);
   const auto end = ends.lower_bound({Time{now.us + needs_us}, ""});
   if (end != ends.end()) consider(Time{end->first.us - needs_us + 1});
@@ -120,8 +121,9 @@ void Agenda::UpdateExecutor(const State& state, const std::string& name) {
   if (changed) {
     shares_stale_ = true;
     NoteMoreRoom();  // also for trials whose checkpoint has become unavailable
-    const bool had_end = before != present_.end() && before->second.end_time;
-    if (had_end || (present && present->end_time)) {
+    const auto end_before =
+        before == present_.end() ? std::optional<Time>() : before->second.end_time;
+    if (end_before != (present ? present->end_time : std::nullopt)) {
       for (const auto& [sweep, use] : use_of_) sweeps_.insert(sweep);  // their due times may change
     }
     if (before != present_.end()) {

@@ -24,7 +24,7 @@ void Add(const Occupied& more, int sign, Occupied& total);
 // All of these resources, as an amount that gangs can hold.
 Occupied AllOf(const Resources& resources);
 
-// Executors that are not lost and have a limited lifetime, by the time when they end.
+// Executors with a limited lifetime that are not lost, in the order of their ends.
 using ExecutorEnds = std::set<std::pair<Time, std::string>>;
 
 // Remembers what Advance must look at again, so that its cost depends only on what has changed. An
@@ -165,7 +165,7 @@ class Agenda {
   };
   static Present PresentOf(const Executor& executor);
   std::map<std::string, Present> present_;  // executors that are not lost
-  ExecutorEnds ends_;                       // of these
+  ExecutorEnds ends_;                       // the ends of the executors in present_
   Occupied total_;                          // the sum of their resources
   bool shares_stale_ = false;               // total_ has changed since turns were made
 
@@ -185,9 +185,9 @@ class Agenda {
 // was updated after all changes.
 std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time now, Agenda& agenda);
 
-// The first time after `now` when something follows from the sweep even without an event. One such
-// time is when an executor's end becomes too close for the sweep's gangs: a trial that avoids other
-// executors while it can run on this one may then start on the others.
+// The first time after `now` when something follows from the sweep even without an event. From some
+// time on, an executor ends too soon for the sweep's gangs: a trial that waited for it may then
+// start on an executor that it avoids, and a gang no longer grows there.
 std::optional<Time> DueOf(const Sweep& sweep, const ExecutorEnds& ends, Time now);
 
 // A lost executor is forgotten after this time, or earlier if there are too many, so that old names

@@ -36,7 +36,7 @@ std::string SpeakerOf(const State& state, const Command& command) {
 
 Result<std::vector<Event>> Brain::Execute(const Command& command, Time now,
                                           std::string_view actor) {
-  now = std::max(now, state_.last_time);
+  now = last_call_ = std::max(now, state_.last_time);
   const std::string speaker = actor.empty() ? SpeakerOf(state_, command) : std::string(actor);
   std::vector<Event> events;
   for (bool more = true; more;) {
@@ -57,7 +57,7 @@ std::vector<Event> Brain::Advance(Time now) {
 }
 
 Brain::Portion Brain::Advance(Time now, size_t max_events) {
-  now = std::max(now, state_.last_time);
+  now = last_call_ = std::max(now, state_.last_time);
   agenda_.BeginPass();
   Portion portion;
   while (portion.events.size() < max_events) {

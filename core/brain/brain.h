@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -69,23 +70,23 @@ class Brain {
   }
 
   std::string Waiting(const Sweep& sweep) const {
-    return attune::Waiting(state_, sweep, reachable_);
+    return attune::Waiting(state_, sweep, reachable_, now());
   }
   std::string Waiting(const Trial& trial) const {
-    return attune::Waiting(state_, trial, reachable_);
+    return attune::Waiting(state_, trial, reachable_, now());
   }
 
   // Whether an executor that is leaving must stay, because others still have to fetch its
   // checkpoints. `or_later`: also others that have not joined yet.
   bool IsNeeded(const std::string& executor, bool or_later) const {
-    return attune::IsNeeded(state_, reachable_, executor, or_later);
+    return attune::IsNeeded(state_, reachable_, executor, or_later, now());
   }
 
-  std::vector<attune::Demand> Demands() const { return attune::Demands(state_, reachable_); }
+  std::vector<attune::Demand> Demands() const { return attune::Demands(state_, reachable_, now()); }
 
   // The gangs that wait, in order (core/brain/queue.h).
   GangQueue Queue(size_t first, size_t limit) const {
-    return attune::Queue(state_, reachable_, first, limit);
+    return attune::Queue(state_, reachable_, now(), first, limit);
   }
 
   const State& state() const { return state_; }
@@ -93,8 +94,11 @@ class Brain {
  private:
   void Commit(Fact fact, Time now, std::string_view actor, std::vector<Event>& events);
   void NoteChanges();
+  // The time of the last call, which may have caused no event.
+  Time now() const { return std::max(last_call_, state_.last_time); }
 
   State state_;
+  Time last_call_;
   Agenda agenda_;
   Reachable reachable_;
 };

@@ -402,23 +402,21 @@ int GangsToStart(const Sweep& sweep, Time now) {
 }
 
 std::string DescribeShortage(const State& state, const Sweep& sweep, const Trial* waiting,
-                             const Reachable& reachable) {
+                             const Reachable& reachable, Time now) {
   Hosts hosts = ReachableHosts(state, reachable);
-  const GangRequest request = RequestForNext(state, sweep, waiting, reachable, state.last_time);
+  const GangRequest request = RequestForNext(state, sweep, waiting, reachable, now);
   return DescribeShortage(state, sweep, request, hosts);
 }
 
-std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable) {
-  const Time now = state.last_time;
+std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable, Time now) {
   if (sweep.spec.External() || !MayStart(sweep)) return "";
   // A sweep with running gangs and no waiting trial waits only for itself.
   const Trial* waiting = NextWaiting(sweep, now);
   if (waiting == nullptr && !(sweep.live.empty() && HasNext(sweep, now))) return "";
-  return DescribeShortage(state, sweep, waiting, reachable);
+  return DescribeShortage(state, sweep, waiting, reachable, now);
 }
 
-std::vector<Demand> Demands(const State& state, const Reachable& reachable) {
-  const Time now = state.last_time;
+std::vector<Demand> Demands(const State& state, const Reachable& reachable, Time now) {
   Hosts hosts = ReachableHosts(state, reachable);
   std::vector<Demand> demands;
   for (const auto& [id, sweep] : state.sweeps) {
@@ -434,8 +432,7 @@ std::vector<Demand> Demands(const State& state, const Reachable& reachable) {
   return demands;
 }
 
-std::string Waiting(const State& state, const Trial& trial, const Reachable& reachable) {
-  const Time now = state.last_time;
+std::string Waiting(const State& state, const Trial& trial, const Reachable& reachable, Time now) {
   const Sweep& sweep = *state.Find(trial.id.sweep);
   if (trial.state != TrialState::kPending && trial.state != TrialState::kPaused) return "";
   if (sweep.state == SweepState::kPaused) return "its sweep is paused";
@@ -445,7 +442,7 @@ std::string Waiting(const State& state, const Trial& trial, const Reachable& rea
   if (sweep.spec.External()) return "no client has asked for it";
   if (!MayStart(sweep))
     return "max_concurrent_trials: " + std::to_string(sweep.live.size()) + " trials are running";
-  const std::string shortage = DescribeShortage(state, sweep, &trial, reachable);
+  const std::string shortage = DescribeShortage(state, sweep, &trial, reachable, now);
   return shortage.empty() ? "waits for its turn" : shortage;
 }
 

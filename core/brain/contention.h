@@ -39,7 +39,7 @@ GangRequest RequestForNext(const State& state, const Sweep& sweep, const Trial* 
 // Why there is no room for the sweep's next gang: for a waiting trial, or for a new one (null).
 // Empty if it fits now.
 std::string DescribeShortage(const State& state, const Sweep& sweep, const Trial* waiting,
-                             const Reachable& reachable);
+                             const Reachable& reachable, Time now);
 
 // How many gangs the sweep could start one after the other if all of them fitted, at most
 // kDemandGangsMax.

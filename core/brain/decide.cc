@@ -44,7 +44,7 @@ Status Decider::operator()(const ReportHealth& command) {
 }
 
 Status Decider::operator()(const DrainExecutor& command) {
-  return DecideDrain(state_, command, facts_);
+  return DecideDrain(state_, command, now_, facts_);
 }
 
 Status Decider::operator()(const LeaveExecutor& command) {

@@ -43,9 +43,9 @@ std::vector<Fact> Advance(const State& state, const Reachable& reachable, Time n
 // lease or a quarantine ends, a gang may grow, a lost executor is forgotten. nullopt: never.
 std::optional<Time> Due(const State& state, Time now);
 
-// Why the sweep's next gang does not start. Empty if no trial waits and some trial runs, or if the
-// gang fits.
-std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable);
+// Why the sweep's next gang does not start now. Empty if no trial waits and some trial runs, or if
+// the gang fits.
+std::string Waiting(const State& state, const Sweep& sweep, const Reachable& reachable, Time now);
 
 // Gangs of one sweep that could start now if they fitted.
 struct Demand {
@@ -62,15 +62,15 @@ inline constexpr int kDemandGangsMax = 1000;
 
 // The sweeps whose gangs do not fit now. The numbers of gangs are upper bounds: a scheduler may
 // wait for results after some of the trials have started.
-std::vector<Demand> Demands(const State& state, const Reachable& reachable);
+std::vector<Demand> Demands(const State& state, const Reachable& reachable, Time now);
 
 // Whether this executor is the only one from which the checkpoint of a trial can be fetched, and
 // the trial starts on another executor, now or next. `or_later`: also on an executor that has not
 // joined yet.
 bool IsNeeded(const State& state, const Reachable& reachable, const std::string& executor,
-              bool or_later);
+              bool or_later, Time now);
 
-// Why this trial does not run. Empty if it runs, or if it has ended.
-std::string Waiting(const State& state, const Trial& trial, const Reachable& reachable);
+// Why this trial does not run now. Empty if it runs, or if it has ended.
+std::string Waiting(const State& state, const Trial& trial, const Reachable& reachable, Time now);
 
 }  // namespace attune

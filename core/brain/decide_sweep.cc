@@ -53,7 +53,7 @@ Status Decider::operator()(const ResumeSweep& command) {
   for (const auto& [number, trial] : (*sweep)->trials) {
     if (trial.state == TrialState::kPaused && trial.paused_with_sweep)
       Requeue(**sweep, trial, "its sweep was resumed", now_, facts_);
-    LeaveIfDrained(state_, trial, facts_);
+    LeaveIfDrained(state_, trial, now_, facts_);
   }
   return {};
 }

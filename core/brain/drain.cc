@@ -20,8 +20,8 @@ Error NoExecutor(const std::string& name) {
 
 // Whether a gang of the sweep could run on other executors, perhaps after waiting for free
 // resources.
-bool MayLeave(const State& state, const Sweep& sweep, const std::string& drained) {
-  const GangRequest request = RequestFor(state, sweep, state.last_time);
+bool MayLeave(const State& state, const Sweep& sweep, const std::string& drained, Time now) {
+  const GangRequest request = RequestFor(state, sweep, now);
   Hosts hosts;
   for (const auto& [name, executor] : state.executors) {
     if (TakesGangs(executor) && name != drained) hosts.Update(executor.host);
@@ -49,15 +49,16 @@ TrialYielding MakeLeaveOrder(const Trial& trial, const std::string& executor,
 }
 
 // Asks the trial to leave, except if it has no other place, or would not start again.
-void Leave(const State& state, const Trial& trial, const std::string& drained, Facts& facts) {
+void Leave(const State& state, const Trial& trial, const std::string& drained, Time now,
+           Facts& facts) {
   const Sweep& sweep = *state.Find(trial.id.sweep);
-  if (CanMove(sweep, trial) && MayLeave(state, sweep, drained))
+  if (CanMove(sweep, trial) && MayLeave(state, sweep, drained, now))
     facts.push_back(MakeLeaveOrder(trial, drained, "drained"));
 }
 
 }  // namespace
 
-Status DecideDrain(const State& state, const DrainExecutor& command, Facts& facts) {
+Status DecideDrain(const State& state, const DrainExecutor& command, Time now, Facts& facts) {
   const auto known = state.executors.find(command.name);
   if (known == state.executors.end()) return NoExecutor(command.name);
   const Executor& executor = known->second;
@@ -71,7 +72,7 @@ Status DecideDrain(const State& state, const DrainExecutor& command, Facts& fact
   if (!command.now) return {};
   for (const auto& [epoch, id] : executor.attempts) {
     const Trial& trial = *state.Find(id);
-    if (MayBeAsked(trial)) Leave(state, trial, executor.name, facts);
+    if (MayBeAsked(trial)) Leave(state, trial, executor.name, now, facts);
   }
   return {};
 }
@@ -92,7 +93,7 @@ void DecideLeave(const State& state, const LeaveExecutor& command, Facts& facts)
 }
 
 bool IsNeeded(const State& state, const Reachable& reachable, const std::string& executor,
-              bool or_later) {
+              bool or_later, Time now) {
   const auto known = state.executors.find(executor);
   if (known == state.executors.end() || known->second.lost || known->second.folder.empty())
     return false;
@@ -124,7 +125,7 @@ bool IsNeeded(const State& state, const Reachable& reachable, const std::string&
     if (std::ranges::any_of(sweep.live, leaves)) return true;
     const auto waits = [&](TrialNumber number) { return goes_on_from(*sweep.Find(number)); };
     return MayStart(sweep) &&
-           (or_later || !FindNearest(RequestFor(state, sweep, state.last_time), others).empty()) &&
+           (or_later || !FindNearest(RequestFor(state, sweep, now), others).empty()) &&
            std::ranges::any_of(sweep.pending, waits);
   });
 }
@@ -144,13 +145,13 @@ Status DecideResume(const State& state, const ResumeExecutor& command, Facts& fa
   return {};
 }
 
-void LeaveIfDrained(const State& state, const Trial& trial, Facts& facts) {
+void LeaveIfDrained(const State& state, const Trial& trial, Time now, Facts& facts) {
   if (!trial.live) return;
   for (const RankSlot& slot : trial.live->ranks) {
     const auto executor = state.executors.find(slot.executor);  // it may be forgotten
     if (executor == state.executors.end()) continue;
     const auto& drain = executor->second.drain;
-    if (drain && drain->now) return Leave(state, trial, slot.executor, facts);
+    if (drain && drain->now) return Leave(state, trial, slot.executor, now, facts);
   }
 }
 

@@ -9,7 +9,7 @@
 // them, even if their processes restart. Running trials finish, or are asked to leave.
 namespace attune {
 
-Status DecideDrain(const State& state, const DrainExecutor& command, Facts& facts);
+Status DecideDrain(const State& state, const DrainExecutor& command, Time now, Facts& facts);
 Status DecideResume(const State& state, const ResumeExecutor& command, Facts& facts);
 
 // The executor is about to end, so its trials are asked to leave.
@@ -17,6 +17,6 @@ void DecideLeave(const State& state, const LeaveExecutor& command, Facts& facts)
 
 // Must be called when a paused sweep is resumed. If the trial runs on an executor that is drained
 // with `now`, it is asked to leave again.
-void LeaveIfDrained(const State& state, const Trial& trial, Facts& facts);
+void LeaveIfDrained(const State& state, const Trial& trial, Time now, Facts& facts);
 
 }  // namespace attune

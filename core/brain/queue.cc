@@ -116,8 +116,8 @@ class Order {
 
 }  // namespace
 
-GangQueue Queue(const State& state, const Reachable& reachable, size_t first, size_t limit) {
-  const Time now = state.last_time;
+GangQueue Queue(const State& state, const Reachable& reachable, Time now, size_t first,
+                size_t limit) {
   GangQueue queue;
   std::vector<Waiters> all;
   for (const auto& [id, sweep] : state.sweeps) {
@@ -159,8 +159,8 @@ GangQueue Queue(const State& state, const Reachable& reachable, size_t first, si
     }
     // A paused trial is in the queue because the scheduler promotes it.
     gang.reason = trial != nullptr && trial->state == TrialState::kPending
-                      ? Waiting(state, *trial, reachable)
-                      : DescribeShortage(state, *sweep, trial, reachable);
+                      ? Waiting(state, *trial, reachable, now)
+                      : DescribeShortage(state, *sweep, trial, reachable, now);
     if (gang.reason.empty()) gang.reason = "waits for its turn";
     queue.gangs.push_back(std::move(gang));
   }

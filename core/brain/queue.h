@@ -43,6 +43,7 @@ inline constexpr size_t kQueueEntriesMax = 2'000;
 // increases the shares of its owner and its sweep for the gangs after it. The order is an estimate:
 // a gang that does not fit may start after a smaller one, and running gangs end meanwhile. The
 // other gangs follow, by sweep and trial.
-GangQueue Queue(const State& state, const Reachable& reachable, size_t first, size_t limit);
+GangQueue Queue(const State& state, const Reachable& reachable, Time now, size_t first,
+                size_t limit);
 
 }  // namespace attune

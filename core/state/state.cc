@@ -172,8 +172,9 @@ std::set<std::string> AvoidedBy(const State& state, const Trial& trial) {
 }
 
 Seconds MinRuntimeOf(const Sweep& sweep) {
-  return Seconds(kLeaveBefore.value +
-                 std::exp2(std::ceil(std::log2(std::max(sweep.report_gap.value, 1.0)))));
+  constexpr double kReportGapMax = 1e9;  // a trial may report any finite time
+  return Seconds(kLeaveBefore.value + std::exp2(std::ceil(std::log2(std::clamp(
+                                          sweep.report_gap.value, 1.0, kReportGapMax)))));
 }
 
 namespace {

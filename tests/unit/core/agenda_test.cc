@@ -214,8 +214,11 @@ class RandomService {
             live.ranks.front().executor);
       default:
         return tell(
-            TrialReported{
-                .report = {next, {{"score", random_.Uniform(0, 2)}}, Seconds(1), OneIn(2)}},
+            TrialReported{.report = {next,
+                                     {{"score", random_.Uniform(0, 2)}},
+                                     Seconds(trial.live->seconds.value +
+                                             static_cast<double>(Integer(0, OneIn(5) ? 150 : 3))),
+                                     OneIn(2)}},
             live.ranks.front().executor);
     }
   }

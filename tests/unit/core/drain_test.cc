@@ -220,6 +220,58 @@ TEST_F(EndingExecutors, ATrialAvoidsAnExecutorOnlyUntilTheOthersEndTooSoon) {
   EXPECT_EQ(HostOf(0), "den");
 }
 
+// Regression: the time of the last event counted.
+TEST_F(EndingExecutors, ATrialIsNotAskedToLeaveForAnExecutorThatEndsSoon) {
+  Create(LongGangs());
+  ASSERT_EQ(HostOf(0), "box");
+  JoinWithTimeLeft("short", 200);
+  Wait(170);
+  Do(DrainExecutor{"box", "", true});
+  EXPECT_FALSE(trial(0).yield_verdict);
+}
+
+// Regression: a gang that waits only for the end of its backoff was no demand until the next event.
+TEST_F(EndingExecutors, ATrialIsADemandAfterItsBackoff) {
+  SweepSpec spec = LongGangs();
+  spec.failure.backoff = Seconds(30);
+  Create(spec);
+  Fail(0);
+  Lose("box");
+  EXPECT_THAT(brain.Demands(), IsEmpty());
+  Wait(100);
+  EXPECT_EQ(brain.Demands().size(), 1u);
+  EXPECT_THAT(brain.Waiting(trial(0)), testing::Mentions("no executor"));
+}
+
+// Regression: the request stayed until the next event.
+TEST_F(EndingExecutors, ARequestToGrowIsWithdrawnWhenTheExecutorEndsTooSoon) {
+  Lose("box");
+  const auto join = [&](const std::string& name, int gpus, double time_left) {
+    Do(JoinExecutor{.name = name,
+                    .instance = "a",
+                    .resources = {.gpus = gpus},
+                    .spans = true,
+                    .folder = "shared",
+                    .time_left = Seconds(time_left)});
+  };
+  join("den", 2, 0);
+  SweepSpec spec = LongGangs();
+  spec.gang = {.workers = 8, .per_worker = {.cpus = 0, .gpus = 1}};
+  spec.gang.min_workers = 2;
+  spec.gang.grow_after = Seconds(10);
+  spec.max_concurrent_trials = 1;
+  Create(spec);
+  Report(0, 1, 0.5);
+  Save(0, 1);
+  join("short", 4, 80);
+  Wait(11);
+  ASSERT_TRUE(trial(0).yield_verdict);
+  const Time due = *brain.Due(Time{now});
+  EXPECT_EQ(due.us, brain.state().executors.at("short").host.end_time.us - 61'000'000 + 1);
+  brain.Advance(due);
+  EXPECT_FALSE(trial(0).yield_verdict);
+}
+
 TEST_F(EndingExecutors, ASnapshotKeepsTheTimeLeft) {
   JoinWithTimeLeft("short", 200);
   State loaded(algorithms);
