@@ -77,8 +77,8 @@ bool IsLogged(std::string_view line) {
          std::ranges::all_of(line.substr(1, 4), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The message for users in what kubectl wrote: all lines that are not logged, or everything if
-// there are no others.
+// The part of kubectl's output that is for users: all lines that its libraries did not log. If
+// there are no such lines, the whole output.
 std::string MessageIn(const std::string& output) {
   std::string message;
   std::istringstream lines(output);

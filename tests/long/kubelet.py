@@ -1,6 +1,6 @@
 """A node of Kubernetes on this machine: the kubelet with containerd, and what pods need around it.
 
-Everything is in the namespaces of the caller, which must have new ones for the network, mounts and processes.
+The caller must run in new namespaces for the network, mounts and processes.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The Helm chart in containers: a kubelet with containerd runs the server and the pilots that it creates.
+"""The Helm chart in containers: a kubelet with containerd runs the server and its pilots.
 
 Run this test by hand, as root. The kubelet changes settings of the kernel; the test restores them:
 
@@ -10,8 +10,10 @@ Run this test by hand, as root. The kubelet changes settings of the kernel; the 
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -92,6 +94,8 @@ class Chart(EndToEnd):
         self.names[f"attune.{NAMESPACE}.svc.cluster.local"] = address
         kubelet.forward((address, 7071), lambda: (self.get_one("pod", "attune-0")["status"]["podIP"], 7071))
         self.kubectl("rollout", "status", "statefulset/attune", "-n", NAMESPACE, "--timeout", "90s")
+        restarts = [each["restartCount"] for each in self.get_one("pod", "attune-0")["status"]["containerStatuses"]]
+        self.assertEqual(restarts, [0, 0])
 
     def test_a_sweep_in_pods(self):
         self.install()
@@ -149,12 +153,17 @@ if __name__ == "__main__":
         kubelet.run(ROOT / "scripts/chroot", "new", CHROOT, "python3-venv", "ca-certificates", "kubernetes-client")
         kept = {path: pathlib.Path(path).read_text() for path in SETTINGS}
         # All processes, mounts and interfaces end with the namespaces.
-        done = subprocess.run(["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
-                               sys.executable, "-B", *sys.argv], env={**os.environ, "ATTUNE_TEST_INSIDE": "1"})
-        for path, value in kept.items():
-            pathlib.Path(path).write_text(value)
-        for group in pathlib.Path("/sys/fs/cgroup").glob("**/kubepods"):
-            kubelet.run("find", group, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+")
+        scratch = tempfile.mkdtemp(prefix="attune-kubelet-")
+        try:
+            done = subprocess.run(
+                ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-B",
+                 *sys.argv], env={**os.environ, "ATTUNE_TEST_INSIDE": "1", "TMPDIR": scratch})
+        finally:
+            for path, value in kept.items():
+                pathlib.Path(path).write_text(value)
+            shutil.rmtree(scratch)
+            for group in pathlib.Path("/sys/fs/cgroup").glob("**/kubepods"):
+                subprocess.run(["find", group, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+"])
         sys.exit(done.returncode)
     for folder in ("/run", "/var/log"):
         kubelet.run("mount", "-t", "tmpfs", "tmpfs", folder)

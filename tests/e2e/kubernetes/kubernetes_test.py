@@ -99,14 +99,14 @@ class Life(Pilots):
 
 
 class Faults(Pilots):
-    def check_resumes(self, end, nodes=1, saves=True, **job):
+    def check_resumes(self, end, nodes=1, saves=True, **spec):
         """Checks that a trial continues on another pilot, without a restart, after `end(job, pod)`.
 
-        `saves`: the gang has time to save, and its checkpoint goes from pod to pod. `job`: more of the template.
+        `saves`: the gang has time to save, and its checkpoint goes from pod to pod. `spec`: more fields of the Job's spec.
         """
         gate = self.close_gate(3)
         cpus = NODE_CPUS // 2  # so that two pilots fit at once
-        self.up("--nodes-per-pilot", nodes, nodes="0..4", template=self.template(cpus=cpus, **job))
+        self.up("--nodes-per-pilot", nodes, nodes="0..4", template=self.template(cpus=cpus, **spec))
         self.create(workers=nodes, trials=1, cpus=cpus, scheduler={"name": "fifo", "max": 1000})
         self.await_report(trial=0, step=2)
         (job,) = self.jobs()
@@ -149,18 +149,18 @@ class Faults(Pilots):
     def test_a_preempted_pod_costs_no_restart(self):
         def preempt(job, pod):
             kubernetes.cluster.create(
-                {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"},
-                 "value": 1000},
                 {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "important", "namespace": NAMESPACE},
                  "spec": {"priorityClassName": "high",
                           "nodeSelector": {"kubernetes.io/hostname": self.pods()[pod]["spec"]["nodeName"]},
                           "containers": [{"name": "main", "image": "any", "command": ["sleep", "600"],
                                           "resources": {"limits": {"cpu": str(NODE_CPUS)}}}]}})
-            self.addCleanup(kubernetes.cluster.kubectl, "delete", "priorityclass", "high")
+        kubernetes.cluster.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                                   "metadata": {"name": "high"}, "value": 1000})
+        self.addCleanup(kubernetes.cluster.kubectl, "delete", "priorityclass", "high")
         self.check_resumes(preempt)
 
     def test_a_deadline_costs_no_restart(self):
-        self.check_resumes(lambda job, pod: None, grace=15, activeDeadlineSeconds=10)
+        self.check_resumes(lambda job, pod: None, grace=15, activeDeadlineSeconds=20)
 
     def test_a_node_that_is_gone_costs_no_restart(self):
         def lose(job, pod):
@@ -200,7 +200,7 @@ class Faults(Pilots):
         self.down()
 
     def test_a_killed_manager_creates_no_pilot_twice(self):
-        """The manager dies after it created a job, and then between the number on disk and the job."""
+        """The first manager dies after it has created a job, the second between its number on disk and the job."""
         moment = self.folder / "moment"
         tool = self.folder / "bin/kubectl"
         tool.parent.mkdir()
@@ -210,6 +210,7 @@ class Faults(Pilots):
               [ "$(cat {moment})" = before ] || {kubernetes.cluster.bin}/kubectl "$@"
               rm {moment}
               kill -9 $PPID
+              exit 1
             fi
             exec {kubernetes.cluster.bin}/kubectl "$@"
         """)
@@ -220,12 +221,14 @@ class Faults(Pilots):
         self.create(workers=1, trials=2)
         for when in ("after", "before"):
             moment.write_text(when)
-            self.assertLess(self.up("--executors", address).wait(), 0)
+            self.assertLess(self.up("--executors", address, nodes="0..4").wait(), 0)
             self.assertEqual(len(self.jobs()), 1)
-        # The new manager cannot know whether the second job will appear, so it waits for it first.
-        self.up("--executors", address)
+        # The new manager cannot know whether pilot 2 will appear, so it waits for a while before it creates pilot 3.
+        began = time.monotonic()
+        self.up("--executors", address, nodes="0..4")
         self.until(lambda: len(self.online() & set(self.jobs())) == 2, "no two pilots")
-        self.assertEqual(len(self.jobs()), 2)
+        self.assertEqual(sorted(int(name.rsplit("-", 1)[1]) for name in self.jobs()), [1, 3])
+        self.assertGreater(time.monotonic() - began, 20)
         gate.close()
         self.completed()
 

@@ -3,8 +3,8 @@
     node.py NAME SERVER TOKEN FOLDER CPUS
 
 SERVER is the URL of the API server, and FOLDER gets the pods' volumes and logs. The processes end with this one.
-An image named `missing` cannot be pulled. node.crt and node.key in the working directory are the certificate of the
-server for logs.
+An image named `missing` cannot be pulled. node.crt and node.key in the working directory are the certificate and the
+key of the server that answers `kubectl logs`.
 """
 
 import base64

@@ -3,7 +3,7 @@
     record.py KUBECTL
 
 KUBECTL is the program; `scripts/kubernetes-tools --path` has one, as the component `kubectl` of the control plane.
-The pilots of one fleet are in all states that Kubernetes can explain.
+One fleet has a pilot in each state that Kubernetes explains.
 """
 
 import json
@@ -24,14 +24,14 @@ def template(cpus=NODE_CPUS, image="attune", limits=None, **spec):
             "name": "executor", "image": image, "resources": {"limits": {"cpu": str(cpus), **(limits or {})}}}]}}}}
 
 
-# The states of pilots 1, 2, …, with the template of each and the text in the list or the events that shows it.
+# For pilots 1, 2, …: the state, the template, and a text in its job, pods or events that shows the state.
 STATES = [
     ("running", template(cpus=1), '"phase": "Running"'),
     ("unschedulable", template(limits={"nvidia.com/gpu": "1"}), "Insufficient nvidia.com/gpu"),
     ("image", template(cpus=1, image="missing"), "ImagePullBackOff"),
     ("suspended", template(suspend=True), '"type": "Suspended"'),
     ("quota", template(cpus=1, limits={"example.com/license": "1"}), "exceeded quota"),
-    ("deadline", template(cpus=1, activeDeadlineSeconds=1), '"type": "Failed"'),
+    ("deadline", template(cpus=1, activeDeadlineSeconds=1), "DeadlineExceeded"),
 ]
 QUOTA = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small", "namespace": NAMESPACE},
          "spec": {"hard": {"requests.example.com/license": "0"}}}
@@ -43,7 +43,7 @@ class Recorder:
         self.cluster = Cluster(tool("control-plane"))
         version = json.loads(self.run("version", "--client", "--output=json")[1])["clientVersion"]["gitVersion"]
         self.folder = ROOT / "tests/data/kubernetes" / re.match(r"v(\d+\.\d+\.\d+)", version)[1]
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.answers = {}  # by file
 
     def run(self, *words, text=None):
         """Runs the recorded kubectl. Returns its exit code, stdout and stderr."""
@@ -54,7 +54,7 @@ class Recorder:
     def answer(self, name, *words):
         code, out, err = self.run("--namespace", NAMESPACE, *words, "--output=json")
         assert code == 0, err
-        (self.folder / f"{name}.json").write_text(out)
+        self.answers[f"{name}.json"] = out
 
     def make_pilots(self):
         data, port = self.cluster.folder / "data", free_port()
@@ -71,17 +71,24 @@ class Recorder:
             if name == "deadline":  # the manager would delete this pilot when it has ended
                 self.until(lambda: len(self.cluster.list("jobs", NAMESPACE)) == number, "no job")
                 manager.kill()
-            self.until(lambda: text in self.cluster.kubectl("get", "jobs,pods,events", "-n", NAMESPACE, "-o", "json"),
-                       f"no {text!r}")
+            self.until(lambda: self.shows(number, text), f"pilot {number} does not show {text!r}")
+            if name == "deadline":
+                self.until(lambda: self.shows(number, '"type": "Failed"'), "the job has not failed")
             manager.kill()
             manager.wait()
+
+    def shows(self, number, text):
+        """Returns whether the objects of a pilot have the text."""
+        objects = json.loads(self.cluster.kubectl("get", "jobs,pods,events", "-n", NAMESPACE, "-o", "json"))["items"]
+        return any(text in json.dumps(each) for each in objects
+                   if re.search(rf"^attune-\w+-{number}\b", each.get("involvedObject", each["metadata"])["name"]))
 
     @staticmethod
     def until(condition, failure):
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
             assert time.monotonic() < deadline, failure
-            time.sleep(0.1)  # no event tells it
+            time.sleep(0.1)  # there is no event to wait for
 
     def record(self):
         self.make_pilots()
@@ -114,7 +121,12 @@ class Recorder:
                 code, _, err = self.run(*place, *words, text=text)
             assert code != 0, name
             errors[name] = err
-        (self.folder / "errors.json").write_text(json.dumps(errors, indent=2) + "\n")
+        self.answers["errors.json"] = json.dumps(errors, indent=2) + "\n"
+        for number, (name, _, text) in enumerate(STATES, 1):
+            assert self.shows(number, text), f"pilot {number} is no longer in the state {name}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for file, text in self.answers.items():
+            (self.folder / file).write_text(text)
         print(f"recorded {self.folder}")
 
 

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -97,10 +98,12 @@ TEST_P(RecordedAnswers, AServerThatIsAwayMayComeBack) {
 
 TEST_P(RecordedAnswers, AnObjectThatExistsIsCreated) {
   ErrorOf("already_exists");
-  EXPECT_TRUE(Tools(*this, {.name_space = "ml"},
-                    std::filesystem::temp_directory_path() / "attune-object.json")
+  std::string folder = (std::filesystem::temp_directory_path() / "attune-kubectl-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  EXPECT_TRUE(Tools(*this, {.name_space = "ml"}, std::filesystem::path(folder) / "object.json")
                   .Create({{"kind", "Job"}})
                   .ok());
+  std::filesystem::remove_all(folder);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kubectl, RecordedAnswers, testing::ValuesIn(Releases()),
