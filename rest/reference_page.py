@@ -95,6 +95,7 @@ def write_page(contract, path, check):
     if not inner.search(old):
         raise ContractError(f"{path} has no markers {BEGIN} … {END}")
     new = inner.sub(lambda _: f"{BEGIN}\n\n{Page(contract).text()}\n{END}", old)
-    if check and new != old:
+    if not check:
+        path.write_text(new, encoding="utf-8")
+    elif new != old:
         raise ContractError(f"the tables of {path} are out of date: run `ninja -C build contract_page`")
-    path.write_text(new, encoding="utf-8")
