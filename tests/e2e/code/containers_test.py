@@ -55,7 +55,8 @@ class Containers(Code):
         self.completed()
         self.assertEqual(self.get("/sweeps/s1/trials/1")["best"], 7)
         self.assert_no_container()
-        (argv, client), _ = self.engine.runs
+        work = self.home("a") / "sweeps/s1/trials/0/work"
+        (argv, client), = [run for run in self.engine.runs if str(work) in " ".join(run[0])]
         self.assertIn("--entrypoint=python3", argv)
         self.assertEqual(argv[argv.index(IMAGE_ID):], [IMAGE_ID, "train.py"])
         self.assertNotIn("hidden", " ".join(argv))
@@ -64,7 +65,6 @@ class Containers(Code):
         mounts = dict(mount.removeprefix("type=bind,source=").split(",", 1)
                       for option, mount in zip(argv, argv[1:]) if option == "--mount")
         self.assertTrue(mounts[str(self.copies("a")[0])].endswith(",ro"), mounts)
-        work = self.home("a") / "sweeps/s1/trials/0/work"
         self.assertEqual(mounts[str(work)], f"target={work}")
         log = (self.home("a") / "sweeps/s1/trials/0/attempts/1/rank-0.log").read_text()
         self.assertIn(f"[attune] pulling the image {IMAGE} with docker\nlayer 1 of 1\n", log)
