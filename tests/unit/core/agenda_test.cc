@@ -99,7 +99,7 @@ class RandomService {
                               : OneIn(2) ? "shared"
                                          : "",
                     .labels = OneIn(2) ? Labels{{"kind", "new"}} : Labels(),
-                    .time_left = Seconds(OneIn(2) ? static_cast<double>(Integer(30, 300)) : 0)});
+                    .time_left = Seconds(OneIn(4) ? static_cast<double>(Integer(30, 300)) : 0)});
     brain_.RecheckReachable();
   }
   void Drain() {
@@ -202,7 +202,7 @@ class RandomService {
         return tell(AttemptEnded{.outcome = Outcome::kFinished}, slot.executor);
       case 1:
         return tell(AttemptEnded{.outcome = Outcome::kFailed,
-                                 .failure = {.kind = OneIn(4) ? FailureKind::kEnvironment
+                                 .failure = {.kind = OneIn(8) ? FailureKind::kEnvironment
                                                               : FailureKind::kExit,
                                              .message = "it broke"}},
                     slot.executor);
@@ -217,7 +217,7 @@ class RandomService {
             TrialReported{.report = {next,
                                      {{"score", random_.Uniform(0, 2)}},
                                      Seconds(trial.live->seconds.value +
-                                             static_cast<double>(Integer(0, OneIn(5) ? 150 : 3))),
+                                             static_cast<double>(OneIn(40) ? Integer(0, 150) : 0)),
                                      OneIn(2)}},
             live.ranks.front().executor);
     }
@@ -236,7 +236,7 @@ TEST(Agenda, DecidesTheSameWithAndWithoutHistory) {
   constexpr int kTurns = 250;
   int growths = 0;
   int cancelled = 0;
-  for (uint64_t round = 0; round < conformance::kRounds * 4; ++round) {
+  for (uint64_t round = 0; round < conformance::kRounds * 8; ++round) {
     const uint64_t seed = conformance::BaseSeed() + round;
     RandomService service(seed);
     for (int turn = 0; turn < kTurns; ++turn) {
