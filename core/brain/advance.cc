@@ -190,8 +190,7 @@ std::optional<Time> Due(const State& state, Time now) {
   };
   ExecutorEnds ends;
   for (const auto& [name, executor] : state.executors) {
-    if (!executor.lost && executor.host.lifetime.value > 0)
-      ends.emplace(executor.host.end_time, name);
+    if (const auto end = EndTimeOf(executor); end && !executor.lost) ends.emplace(*end, name);
   }
   for (const auto& [id, sweep] : state.sweeps) {
     if (const auto due = DueOf(sweep, ends, now)) consider(*due);

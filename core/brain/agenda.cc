@@ -37,6 +37,11 @@ Occupied AllOf(const Resources& resources) {
   return {resources.cpus, int64_t{100} * resources.gpus, resources.memory_bytes};
 }
 
+std::optional<Time> EndTimeOf(const Executor& executor) {
+  if (executor.host.lifetime.value == 0) return std::nullopt;
+  return executor.host.end_time;
+}
+
 std::optional<Time> DueOf(const Sweep& sweep, const ExecutorEnds& ends, Time now) {
   std::optional<Time> first;
   const auto consider = [&](Time time) {
@@ -104,18 +109,14 @@ void Agenda::UpdateSmallGangs(const State& state, SweepId id) {
   }
 }
 
-Agenda::Present Agenda::PresentOf(const Executor& executor) {
-  Present present{executor.host.total, executor.incarnation, !TakesGangs(executor), std::nullopt};
-  if (executor.host.lifetime.value > 0) present.end_time = executor.host.end_time;
-  return present;
-}
-
 void Agenda::UpdateExecutor(const State& state, const std::string& name) {
   outdated_.insert(name);
   const auto executor = state.executors.find(name);
   const bool known = executor != state.executors.end();
   std::optional<Present> present;
-  if (known && !executor->second.lost) present = PresentOf(executor->second);
+  if (known && !executor->second.lost)
+    present = Present{executor->second.host.total, executor->second.incarnation,
+                      !TakesGangs(executor->second), EndTimeOf(executor->second)};
   const auto before = present_.find(name);
   const bool changed = before == present_.end() ? present.has_value() : present != before->second;
   if (changed) {

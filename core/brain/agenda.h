@@ -27,6 +27,9 @@ Occupied AllOf(const Resources& resources);
 // Executors with a limited lifetime that are not lost, in the order of their ends.
 using ExecutorEnds = std::set<std::pair<Time, std::string>>;
 
+// When the executor ends; nullopt if its lifetime is not limited.
+std::optional<Time> EndTimeOf(const Executor& executor);
+
 // Remembers what Advance must look at again, so that its cost depends only on what has changed. An
 // agenda is derived from the state, its changes (State::touched) and the time. With a new agenda,
 // Advance gives the same result, but is slower.
@@ -163,7 +166,6 @@ class Agenda {
     std::optional<Time> end_time;
     bool operator==(const Present&) const = default;
   };
-  static Present PresentOf(const Executor& executor);
   std::map<std::string, Present> present_;  // executors that are not lost
   ExecutorEnds ends_;                       // the ends of the executors in present_
   Occupied total_;                          // the sum of their resources

@@ -7,8 +7,8 @@ namespace attune::kubernetes {
 namespace {
 
 using pilots::Phase;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const int64_t kNow = ParseTime("2026-11-30T08:00:00Z");
 

@@ -8,7 +8,7 @@
 namespace attune::kubernetes {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // A correct template in one line.
 constexpr const char* kTemplate = R"({

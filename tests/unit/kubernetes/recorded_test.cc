@@ -1,6 +1,5 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,15 +11,16 @@
 #include "kubernetes/jobs.h"
 #include "kubernetes/tools.h"
 #include "system/files.h"
+#include "tests/support/scratch_folder.h"
 
 // Answers of releases of kubectl, which tests/e2e/kubernetes/record.py records.
 namespace attune::kubernetes {
 namespace {
 
 using pilots::Phase;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::filesystem::path Folder() {
   return std::filesystem::path(ATTUNE_SOURCE_DIR) / "tests/data/kubernetes";
@@ -34,7 +34,7 @@ std::vector<std::string> Releases() {
   return names;
 }
 
-class RecordedAnswers : public testing::TestWithParam<std::string>, public Commands {
+class RecordedAnswers : public ::testing::TestWithParam<std::string>, public Commands {
  protected:
   std::string Text(const std::string& file) { return *ReadWhole(Folder() / GetParam() / file); }
   Json File(const std::string& file) { return ParseJson<Json>(Text(file)); }
@@ -58,7 +58,7 @@ TEST_P(RecordedAnswers, PilotsInAllStates) {
   const auto& [running, unschedulable, image, suspended, quota, deadline] =
       std::tie(jobs[0], jobs[1], jobs[2], jobs[3], jobs[4], jobs[5]);
   EXPECT_EQ(running.phase, Phase::kRunning);
-  EXPECT_THAT(running.node, testing::StartsWith("n"));
+  EXPECT_THAT(running.node, ::testing::StartsWith("n"));
   EXPECT_EQ(running.reason, "");
   for (const pilots::Job* waits : {&unschedulable, &image, &suspended, &quota}) {
     EXPECT_EQ(waits->phase, Phase::kPending) << waits->name;
@@ -98,15 +98,12 @@ TEST_P(RecordedAnswers, AServerThatIsAwayMayComeBack) {
 
 TEST_P(RecordedAnswers, AnObjectThatExistsIsCreated) {
   ErrorOf("already_exists");
-  std::string folder = (std::filesystem::temp_directory_path() / "attune-kubectl-XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  EXPECT_TRUE(Tools(*this, {.name_space = "ml"}, std::filesystem::path(folder) / "object.json")
-                  .Create({{"kind", "Job"}})
-                  .ok());
-  std::filesystem::remove_all(folder);
+  const attune::testing::ScratchFolder folder;
+  EXPECT_TRUE(
+      Tools(*this, {.name_space = "ml"}, folder / "object.json").Create({{"kind", "Job"}}).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Kubectl, RecordedAnswers, testing::ValuesIn(Releases()),
+INSTANTIATE_TEST_SUITE_P(Kubectl, RecordedAnswers, ::testing::ValuesIn(Releases()),
                          [](const auto& release) {
                            std::string name = "Release" + release.param;
                            std::ranges::replace(name, '.', '_');

@@ -2,19 +2,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <functional>
 
 #include "base/result.h"
 #include "system/files.h"
+#include "tests/support/scratch_folder.h"
 
 namespace attune::kubernetes {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // kubectl with one recorded answer.
 class RecordedKubectl final : public Commands {
@@ -31,16 +31,9 @@ class RecordedKubectl final : public Commands {
   std::function<void()> on_run;
 };
 
-class KubernetesTools : public testing::Test {
+class KubernetesTools : public ::testing::Test {
  protected:
-  ~KubernetesTools() override { std::filesystem::remove_all(folder_); }
-
-  static std::filesystem::path MakeFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "attune-kubectl-XXXXXX").string();
-    return mkdtemp(name.data());
-  }
-
-  std::filesystem::path folder_ = MakeFolder();
+  const attune::testing::ScratchFolder folder_;
   RecordedKubectl kubectl_;
   Tools tools_{kubectl_, {.context = "c", .name_space = "ml"}, folder_ / "object.json"};
 };
@@ -62,8 +55,7 @@ TEST_F(KubernetesTools, RemovesTheFileOfAnObject) {
 
 TEST_F(KubernetesTools, AnObjectThatExistsIsCreated) {
   kubectl_.Fail("Error from server (AlreadyExists): error when creating \"" +
-                (folder_ / "object.json").string() +
-                "\": jobs.batch \"attune-0a1b2c3d-1\" already exists\n");
+                folder_ / "object.json" + "\": jobs.batch \"attune-0a1b2c3d-1\" already exists\n");
   EXPECT_TRUE(tools_.Create({{"kind", "Job"}}).ok());
 }
 
@@ -99,8 +91,8 @@ TEST_F(KubernetesTools, RefusalsNameTheNextStep) {
 }
 
 TEST_F(KubernetesTools, ErrorsDoNotNameTheDraft) {
-  kubectl_.Fail("Error from server (Forbidden): error when creating \"" +
-                (folder_ / "object.json").string() + "\": jobs.batch is forbidden: exceeded quota");
+  kubectl_.Fail("Error from server (Forbidden): error when creating \"" + folder_ / "object.json" +
+                "\": jobs.batch is forbidden: exceeded quota");
   EXPECT_THAT(tools_.Create({{"kind", "Job"}}).error().message,
               HasSubstr("(Forbidden): jobs.batch is forbidden"));
 }
